@@ -187,9 +187,8 @@ class ClassCounts:
                     f"{len(twice)} case(s) are in both counts and would be counted twice, the first is {twice[0]!r}: "
                     "expected disjoint cases (tell sites apart with `prefixed`)"
                 )
-            cases = {
-                case: counts._spread(ids, values) for counts in (self, other) for case, values in counts._cases.items()
-            }
+            sides = ((self, self._cases), (other, other._cases))
+            cases = {case: side._spread(ids, values) for side, own in sides for case, values in own.items()}
         totals = [
             a + b for a, b in zip(self._spread(ids, self._counts), other._spread(ids, other._counts), strict=True)
         ]
@@ -262,8 +261,13 @@ class ClassCounts:
             raise ValueError(f"{where}: the key(s) {missing} are missing, found {sorted(content)}")
         try:
             return cls(
-                *(content.get(key) for key in ("counts", "ids", "names", "cases", "source")), content.get("ignored", 0)
-            )  # type: ignore[arg-type]
+                content["counts"],
+                content["ids"],
+                content.get("names"),
+                content.get("cases"),
+                content.get("source"),
+                content.get("ignored", 0),
+            )
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from error
 
@@ -368,7 +372,7 @@ def _integers(values: Iterable[Any], what: str, signed: bool = False) -> list[in
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"{what} must be integers, found {value!r}")
         if value != value or value in (float("inf"), float("-inf")) or value != int(value):
-            raise ValueError(f"{what} must be integers, found {value!r}")
+            raise ValueError(f"{what} must be integers (voxels, not frequencies), found {value!r}")
         if not signed and value < 0:
             raise ValueError(f"{what} must not be negative, found {value!r}")
         if abs(value) > _INT64_MAX:
