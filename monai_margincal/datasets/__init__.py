@@ -1,0 +1,16 @@
+"""On-disk layouts as MONAI data lists: an image/label folder pair matched by case name, published data sets with their splits."""
+
+from __future__ import annotations
+
+from monai_margincal.datasets.folder import IMAGE_ENDINGS, folder_datalist
+from monai_margincal.datasets.splits import select_cases, split_datalist
+from monai_margincal.datasets.uestc_covid19 import UESTC_COVID19_SPLITS, uestc_covid19_datalist
+
+__all__ = [
+    "IMAGE_ENDINGS",
+    "UESTC_COVID19_SPLITS",
+    "folder_datalist",
+    "select_cases",
+    "split_datalist",
+    "uestc_covid19_datalist",
+]

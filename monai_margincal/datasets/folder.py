@@ -1,0 +1,151 @@
+"""A folder of images, with or without labels, as a MONAI data list: paired by case name, never by sorted position."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+#: Endings that ``.*`` stands for, in any letter case; ``.mhd`` and ``.nhdr`` are headers whose data lie in a file beside them.
+IMAGE_ENDINGS = (
+    ".nii.gz",
+    ".nii",
+    ".nrrd",
+    ".nhdr",
+    ".mha",
+    ".mhd",
+    ".dcm",
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".npy",
+    ".npz",
+)
+
+_CASE = "{case}"
+_ANY_ENDING = ".*"
+
+
+def folder_datalist(
+    root: str | os.PathLike[str],
+    image: str = "images/{case}.*",
+    label: str | None = "labels/{case}.*",
+    cases: Sequence[str | int] | None = None,
+) -> list[dict[str, str]]:
+    """List the images of a folder, each with the label of the same case name.
+
+    Where a file lies is said by a template: a path relative to ``root`` that holds ``{case}`` once. The ending ``.*``
+    stands for any known image ending (:data:`IMAGE_ENDINGS`). A template without an ending, such as ``"scans/{case}"``,
+    stands for folders, one DICOM series each. Names that begin with a dot are skipped. A case name is what stands in the
+    place of ``{case}``; it may hold dots but no ``/``.
+
+    Args:
+        root: the data set's folder.
+        image: template of the images.
+        label: template of the labels, or None for images without labels.
+        cases: list only these cases, in this order; files of other cases are then not looked at. By default all, sorted by name.
+
+    Returns:
+        one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths.
+
+    Raises:
+        FileNotFoundError: ``root`` is no folder, no file fits a template, or a case of ``cases`` has no image or no label.
+        ValueError: a template is not relative or does not hold ``{case}`` exactly once, an image has no label, a label has
+            no image, two files belong to one case, or ``cases`` is empty or names a case twice.
+
+    Example:
+        >>> from monai_margincal.datasets import folder_datalist
+        >>> from monai_margincal.samples import sample_dir
+        >>> [item["case"] for item in folder_datalist(sample_dir("lung_ct"))]
+        ['lung1', 'lung2']
+        >>> sorted(folder_datalist(sample_dir("lung_ct"), label=None, cases=["lung2"])[0])
+        ['case', 'image']
+    """
+    folder = Path(root).expanduser().absolute()
+    if not folder.is_dir():
+        raise FileNotFoundError(f"data set folder not found: {folder}")
+    templates = {"image": image} if label is None else {"image": image, "label": label}
+    wanted = None if cases is None else _case_names(cases)
+
+    found: dict[str, dict[str, str]] = {}
+    for key, template in templates.items():
+        found[key] = _matches(folder, template, key, wanted)
+    if wanted is None:
+        _require_pairs(folder, templates, found)
+        wanted = sorted(found["image"])
+    else:
+        for key, template in templates.items():
+            missing = [case for case in wanted if case not in found[key]]
+            if missing:
+                raise FileNotFoundError(
+                    f"no {key} for the cases {_shown(missing)}: nothing in {folder} fits the pattern {template!r} for them"
+                )
+    return [{**{key: found[key][case] for key in templates}, "case": case} for case in wanted]
+
+
+def _case_names(cases: Sequence[str | int]) -> list[str]:
+    """Case names as strings: a command line turns a name such as 7 into a number."""
+    names = [cases] if isinstance(cases, str) else [str(case) for case in cases]
+    if not names:
+        raise ValueError("`cases` is an empty list; expected case names, or None for all cases")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"`cases` names these cases more than once: {_shown(twice)}")
+    return names
+
+
+def _matches(folder: Path, template: str, key: str, wanted: list[str] | None) -> dict[str, str]:
+    """Map case name to path for everything in ``folder`` that fits ``template``."""
+    if template.count(_CASE) != 1 or Path(template).is_absolute():
+        raise ValueError(f"the {key} pattern must be a relative path that holds {_CASE} exactly once, got {template!r}")
+    any_ending = template.endswith(_ANY_ENDING)
+    stem = template[: -len(_ANY_ENDING)] if any_ending else template
+    before, after = stem.split(_CASE)
+    ending = f"(?i:{'|'.join(map(re.escape, IMAGE_ENDINGS))})" if any_ending else ""
+    fits = re.compile(f"{re.escape(before)}(?P<case>[^/]+?){re.escape(after)}{ending}")
+    # without an ending nothing tells an image from any other file, so only folders count
+    folders = "." not in (after if "/" not in after else after.rsplit("/", 1)[1]) and not any_ending
+
+    paths: dict[str, list[str]] = {}
+    for path in folder.glob(f"{glob.escape(before)}*{glob.escape(after)}{'.*' if any_ending else ''}"):
+        match = fits.fullmatch(path.relative_to(folder).as_posix())
+        if match is None or match["case"].startswith(".") or path.is_dir() is not folders:
+            continue
+        paths.setdefault(match["case"], []).append(str(path))
+    if not paths:
+        raise FileNotFoundError(f"no {key} found: nothing in {folder} fits the pattern {template!r}")
+    double = [
+        case for case, several in sorted(paths.items()) if len(several) > 1 and (wanted is None or case in wanted)
+    ]
+    if double:
+        files = "; ".join(
+            _shown(sorted(Path(path).relative_to(folder).as_posix() for path in paths[case])) for case in double
+        )
+        raise ValueError(f"more than one {key} in {folder} fits the pattern {template!r} for a case: {files}")
+    return {case: several[0] for case, several in paths.items()}
+
+
+def _require_pairs(folder: Path, templates: dict[str, str], found: dict[str, dict[str, str]]) -> None:
+    """Refuse images without labels and labels without images: one missing file must not shift or drop a case unseen."""
+    if "label" not in found:
+        return
+    complaints = []
+    for key, other in (("image", "label"), ("label", "image")):
+        alone = sorted(set(found[key]) - set(found[other]))
+        if alone:
+            names = _shown(Path(found[key][case]).relative_to(folder).as_posix() for case in alone)
+            complaints.append(f"no {other} of the pattern {templates[other]!r} for the {key}s {names}")
+    if complaints:
+        raise ValueError(f"images and labels in {folder} do not pair up: {'; '.join(complaints)}")
+
+
+def _shown(names: Iterable[str], at_most: int = 10) -> str:
+    """A list of names that stays readable when there are hundreds."""
+    listed = list(names)
+    rest = len(listed) - at_most
+    return ", ".join(listed[:at_most]) + (f" and {rest} more" if rest > 0 else "")

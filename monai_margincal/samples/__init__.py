@@ -1,0 +1,33 @@
+"""Small real images that travel with the package, so that the first run needs no download."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_ROOT = Path(__file__).parent
+
+
+def sample_dir(name: str) -> str:
+    """Give the folder of one sample data set.
+
+    ``lung_ct``: two chest CT crops (192 x 192 x 24 voxels, int16 HU) under ``images/`` and their lesion masks (0 background,
+    1 lesion) under ``labels/``, with their licence.
+
+    Args:
+        name: name of the sample data set.
+
+    Returns:
+        the folder's absolute path.
+
+    Raises:
+        ValueError: there is no sample data set of that name.
+
+    Example:
+        >>> from monai_margincal.samples import sample_dir
+        >>> sorted(path.name for path in Path(sample_dir("lung_ct"), "images").iterdir())
+        ['lung1.nii.gz', 'lung2.nii.gz']
+    """
+    known = sorted(path.name for path in _ROOT.iterdir() if path.is_dir() and not path.name.startswith(("_", ".")))
+    if name not in known:
+        raise ValueError(f"no sample data set is named {name!r}; expected one of {known}")
+    return str(_ROOT / name)

@@ -1,0 +1,209 @@
+"""Image/label folders: paired by case name, or refused with the names that do not pair."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from monai.data import DataLoader, Dataset
+from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, Orientationd, RandCropByLabelClassesd, Spacingd
+from shared import SHARED, needs_shared
+
+from monai_margincal.datasets import IMAGE_ENDINGS, folder_datalist
+from monai_margincal.samples import sample_dir
+
+
+def make(root: Path, *files: str) -> Path:
+    for name in files:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.touch()
+    return root
+
+
+def pairs(data):
+    return [(item["case"], Path(item["image"]).name, Path(item["label"]).name) for item in data]
+
+
+def test_pairs_by_name_when_positions_disagree(tmp_path):
+    """Sorted by position these would pair a.nii with a_2.nrrd: '.' sorts before '_'."""
+    make(tmp_path, "images/a.nii", "images/a_2.nii", "labels/a-seg.nrrd", "labels/a_2-seg.nrrd")
+    data = folder_datalist(tmp_path, "images/{case}.nii", "labels/{case}-seg.nrrd")
+    assert pairs(data) == [("a", "a.nii", "a-seg.nrrd"), ("a_2", "a_2.nii", "a_2-seg.nrrd")]
+    assert all(Path(item[key]).is_absolute() for item in data for key in ("image", "label"))
+
+
+@pytest.mark.parametrize("ending", [*IMAGE_ENDINGS, ".NII.GZ"])
+def test_any_known_ending(tmp_path, ending):
+    make(
+        tmp_path,
+        f"images/case.1{ending}",
+        "labels/case.1.nii.gz",
+        "images/._case.1.nii.gz",
+        "images/notes.txt",
+        "images/sub/",
+    )
+    (item,) = folder_datalist(tmp_path)
+    assert (item["case"], Path(item["image"]).name) == ("case.1", f"case.1{ending}")
+
+
+def test_a_header_with_its_data_file_is_one_image(tmp_path):
+    make(tmp_path, "images/a.mhd", "images/a.raw", "images/b.nhdr", "images/b.raw.gz")
+    assert [item["case"] for item in folder_datalist(tmp_path, label=None)] == ["a", "b"]
+
+
+def test_one_flat_folder_and_one_folder_per_case(tmp_path):
+    make(
+        tmp_path,
+        "lung1_image.nrrd",
+        "lung1_label.nrrd",
+        "p1/ct.nii.gz",
+        "p1/seg.nii.gz",
+        "p2/ct.nii.gz",
+        "p2/seg.nii.gz",
+    )
+    assert pairs(folder_datalist(tmp_path, "{case}_image.nrrd", "{case}_label.nrrd")) == [
+        ("lung1", "lung1_image.nrrd", "lung1_label.nrrd")
+    ]
+    assert [item["case"] for item in folder_datalist(tmp_path, "{case}/ct.*", "{case}/seg.nii.gz")] == ["p1", "p2"]
+
+
+def test_folders_of_dicom_files(tmp_path):
+    """A template without an ending stands for folders; names of series hold dots."""
+    make(tmp_path, "scans/1.2.840.1/a", "scans/1.2.840.2/b", "scans/README", "scans/.cache/x")
+    data = folder_datalist(tmp_path, "scans/{case}", label=None)
+    assert [item["case"] for item in data] == ["1.2.840.1", "1.2.840.2"]
+    assert all(Path(item["image"]).is_dir() for item in data)
+    assert "label" not in data[0]
+
+
+def test_names_are_taken_literally(tmp_path):
+    make(tmp_path, "im[1]/a*b.nii", "im[1]/c.nii", "im1/d.nii")
+    assert [item["case"] for item in folder_datalist(tmp_path, "im[1]/{case}.nii", None)] == ["a*b", "c"]
+
+
+def test_cases_choose_and_order(tmp_path):
+    make(tmp_path, *(f"images/{i}.nii" for i in range(12)), *(f"labels/{i}.nii" for i in range(11)))
+    assert [item["case"] for item in folder_datalist(tmp_path, cases=[10, "2", 1])] == ["10", "2", "1"]
+    with pytest.raises(FileNotFoundError, match=r"no label for the cases 11: .*labels/\{case\}\.\*"):
+        folder_datalist(tmp_path, cases=["11"])
+    with pytest.raises(FileNotFoundError, match="no image for the cases x, y"):
+        folder_datalist(tmp_path, cases=["1", "x", "y"])
+    with pytest.raises(ValueError, match="`cases` is an empty list"):
+        folder_datalist(tmp_path, cases=[])
+    with pytest.raises(ValueError, match="more than once: 1"):
+        folder_datalist(tmp_path, cases=["1", 1])
+
+
+def test_relative_root_and_home(tmp_path, monkeypatch):
+    make(tmp_path, "data/images/a.nii", "data/labels/a.nii")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert folder_datalist("data") == folder_datalist("~/data") == folder_datalist(tmp_path / "data")
+
+
+def test_missing_folder_is_named(tmp_path):
+    """model-zoo pull 789: a wrong dataset_dir did nothing and exited 0."""
+    with pytest.raises(FileNotFoundError, match=f"data set folder not found: {tmp_path}/nowhere"):
+        folder_datalist(tmp_path / "nowhere")
+
+
+def test_nothing_that_fits_names_folder_and_pattern(tmp_path):
+    make(tmp_path, "imagesTr/a.nii.gz")
+    with pytest.raises(
+        FileNotFoundError, match=rf"no image found: nothing in {tmp_path} fits the pattern 'images/{{case}}\.\*'"
+    ):
+        folder_datalist(tmp_path)
+    make(tmp_path, "images/a.nii.gz")
+    with pytest.raises(
+        FileNotFoundError, match=rf"no label found: nothing in {tmp_path} fits the pattern 'labels/{{case}}\.\*'"
+    ):
+        folder_datalist(tmp_path)
+
+
+def test_unpaired_files_are_named(tmp_path):
+    make(tmp_path, *(f"images/{name}.nii" for name in "abc"), *(f"labels/{name}.nii" for name in "bcdef"))
+    with pytest.raises(
+        ValueError, match=r"do not pair up: no label .* for the images images/a\.nii; no image .* labels labels/d\.nii"
+    ):
+        folder_datalist(tmp_path)
+
+
+def test_hundreds_of_unpaired_files_stay_readable(tmp_path):
+    make(tmp_path, "labels/z.nii", *(f"images/{i:03}.nii" for i in range(300)))
+    with pytest.raises(ValueError, match="and 290 more") as raised:
+        folder_datalist(tmp_path)
+    assert len(str(raised.value)) < 1000
+
+
+def test_two_files_for_one_case_are_named(tmp_path):
+    make(tmp_path, "images/a.nii", "images/a.nii.gz", "images/b.nii", "labels/a.nii", "labels/b.nii")
+    with pytest.raises(ValueError, match=r"more than one image .* images/a\.nii, images/a\.nii\.gz"):
+        folder_datalist(tmp_path)
+    assert pairs(folder_datalist(tmp_path, cases=["b"])) == [("b", "b.nii", "b.nii")]
+
+
+@pytest.mark.parametrize("template", ["images/*.nii", "{case}/{case}.nii", "", "/data/{case}.nii"])
+def test_bad_templates_are_refused(tmp_path, template):
+    make(tmp_path, "images/a.nii")
+    with pytest.raises(ValueError, match=r"image pattern must be a relative path that holds \{case\} exactly once"):
+        folder_datalist(tmp_path, template, None)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    names=st.sets(
+        st.text("ab1._-[]", min_size=1, max_size=6).filter(lambda name: not name.startswith(".")), min_size=1
+    ),
+    template=st.sampled_from(["images/{case}.*", "images/{case}.nii.gz", "x_{case}_ct.nii.gz", "{case}/scan.nii.gz"]),
+)
+def test_every_name_comes_back(tmp_path_factory, names, template):
+    root = tmp_path_factory.mktemp("names")
+    make(root, *(template.replace("{case}", name).replace(".*", ".nii.gz") for name in names))
+    assert [item["case"] for item in folder_datalist(root, template, None)] == sorted(names)
+
+
+def test_the_case_name_passes_transforms_and_collation():
+    """No key of a data list may begin with ``image_`` or ``label_``: Spacingd and others take such keys for metadata."""
+    data = folder_datalist(sample_dir("lung_ct"))
+    assert not [key for item in data for key in item if key.startswith(("image_", "label_"))]
+    keys = ["image", "label"]
+    transform = Compose(
+        [
+            LoadImaged(keys),
+            EnsureChannelFirstd(keys),
+            Orientationd(keys, axcodes="RAS", labels=(("L", "R"), ("P", "A"), ("I", "S"))),
+            Spacingd(keys, pixdim=(2.0, 2.0, 5.0), mode=("bilinear", "nearest")),
+            RandCropByLabelClassesd(keys, "label", (32, 32, 1), num_classes=2, num_samples=2),
+        ]
+    )
+    (batch,) = DataLoader(Dataset(data, transform), batch_size=2)
+    assert batch["case"] == ["lung1", "lung1", "lung2", "lung2"]
+    assert batch["image"].shape == torch.Size([4, 1, 32, 32, 1])
+
+
+@needs_shared
+def test_real_folders():
+    lung = folder_datalist(SHARED / "data" / "lung_ct", "{case}_image.nrrd", "{case}_label.nrrd")
+    assert pairs(lung) == [(f"lung{i}", f"lung{i}_image.nrrd", f"lung{i}_label.nrrd") for i in (1, 2)]
+    series = folder_datalist(SHARED / "data" / "dicom", "monai_ct_dicom/{case}", None)
+    assert [item["case"] for item in series] == ["CT_DICOM"]
+    with pytest.raises(ValueError, match=r"no image of the pattern .* for the labels"):
+        folder_datalist(SHARED / "data" / "hippocampus_mr")
+
+
+def test_templates_combine_with_every_layout(tmp_path):
+    for i, (image, label) in enumerate(
+        itertools.product(["im/{case}.*", "{case}-im.mha"], ["lb/{case}.*", "{case}/lb.nii"])
+    ):
+        root = make(
+            tmp_path / str(i), *(t.replace("{case}", c).replace(".*", ".nrrd") for c in "xy" for t in (image, label))
+        )
+        assert [item["case"] for item in folder_datalist(root, image, label)] == ["x", "y"]
