@@ -1,0 +1,139 @@
+"""A 2-D network over a whole 3-D volume: batches of axial slices, windows only where a plane is larger than the window.
+
+``monai.inferers.SliceInferer`` gives the same result; this class exists for what that costs. Planes smaller than the window
+are not padded up to it (a 192 x 192 plane in a 512 x 512 window is seven times the work), windows are blended in the volume's
+own precision also under autocast, no count map as large as the volume is kept where planes need no windows, and the input is
+never written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+from monai.data import MetaTensor
+from monai.inferers import Inferer, sliding_window_inference
+from monai.utils import BlendMode, ensure_tuple_rep
+
+
+class VolumeSliceInferer(Inferer):
+    """Run a slice network over the last axis of a volume and put its outputs together to a volume.
+
+    A plane that fits into ``roi_size`` goes through the network whole, at its own size. A larger one is cut into overlapping
+    windows, whose outputs are blended by :func:`monai.inferers.sliding_window_inference`. At most ``sw_batch_size`` planes or
+    windows are in the network at a time, so that beside input and output the memory does not grow with the number of slices.
+
+    Input: (B, C, X, Y, Z) with the slices along Z, any floating dtype. Output: (B, K, X, Y, Z) in the input's dtype, where the
+    network maps (n, C, x, y) to (n, K, x, y). A MetaTensor stays one, with its metadata.
+
+    Args:
+        roi_size: largest plane given to the network at once, one number or one per in-plane axis; 0 or negative: any size.
+        sw_batch_size: largest number of planes or windows given to the network at once.
+        overlap: share of a window that its neighbour covers too, in [0, 1); used for planes larger than ``roi_size`` only.
+        mode: how overlapping windows are blended, "gaussian" (less weight near a window's edge) or "constant".
+        device: where the output volume is put together; by default where the input is. "cpu" keeps a large output off the GPU.
+
+    Raises:
+        ValueError: ``sw_batch_size`` is below 1, ``overlap`` is outside [0, 1), ``mode`` is unknown or ``roi_size`` is not one
+            or two numbers; on call: the input is not of rank 5 or has an empty axis, or the network returns planes of
+            another size.
+        TypeError: on call: the network does not return one tensor.
+
+    Example:
+        >>> import torch
+        >>> from monai_margincal.inferers import VolumeSliceInferer
+        >>> inferer = VolumeSliceInferer(roi_size=(32, 32), sw_batch_size=4)
+        >>> volume = torch.rand(1, 1, 40, 24, 5)  # planes of 40 x 24: two windows along the first axis
+        >>> torch.allclose(inferer(volume, network=torch.nn.Identity()), volume)
+        True
+    """
+
+    def __init__(
+        self,
+        roi_size: Sequence[int] | int = (512, 512),
+        sw_batch_size: int = 8,
+        overlap: float = 0.25,
+        mode: BlendMode | str = BlendMode.GAUSSIAN,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__()
+        if sw_batch_size < 1:
+            raise ValueError(f"sw_batch_size must be at least 1, got {sw_batch_size}")
+        if not 0 <= overlap < 1:
+            raise ValueError(f"overlap must lie in [0, 1), got {overlap}")
+        self.roi_size: tuple[int, ...] = ensure_tuple_rep(roi_size, 2)
+        self.sw_batch_size = sw_batch_size
+        self.overlap = overlap
+        self.mode = BlendMode(mode)
+        self.device = device
+
+    def __call__(
+        self, inputs: torch.Tensor, network: Callable[..., torch.Tensor], *args: Any, **kwargs: Any
+    ) -> torch.Tensor:
+        """Run ``network`` over the slices of ``inputs``.
+
+        Args:
+            inputs: volumes of shape (B, C, X, Y, Z).
+            network: maps planes (n, C, x, y) to (n, K, x, y).
+            args: further positional arguments of ``network``.
+            kwargs: further keyword arguments of ``network``.
+
+        Returns:
+            volumes of shape (B, K, X, Y, Z) on ``device``.
+        """
+        if inputs.ndim != 5 or 0 in inputs.shape:
+            raise ValueError(
+                f"expected volumes of shape (B, C, X, Y, Z) without an empty axis, got {tuple(inputs.shape)}"
+            )
+        volume = inputs.as_tensor() if isinstance(inputs, MetaTensor) else inputs
+
+        def on_planes(planes: torch.Tensor) -> torch.Tensor:
+            logits = network(planes, *args, **kwargs)
+            if not isinstance(logits, torch.Tensor):
+                raise TypeError(f"the network must return one tensor, it returned {type(logits).__name__}")
+            if logits.shape[0] != planes.shape[0] or logits.shape[2:] != planes.shape[2:]:
+                raise ValueError(
+                    f"the network must keep the size of planes {tuple(planes.shape)}, it returned {tuple(logits.shape)}"
+                )
+            return logits
+
+        plane = tuple(volume.shape[2:4])
+        window = tuple(size if roi <= 0 else min(roi, size) for roi, size in zip(self.roi_size, plane, strict=True))
+        run = self._whole_planes if window == plane else self._windows
+        output = run(volume, window, on_planes)
+        return MetaTensor(output).copy_meta_from(inputs) if isinstance(inputs, MetaTensor) else output
+
+    def _whole_planes(
+        self, volume: torch.Tensor, window: tuple[int, ...], network: Callable[[torch.Tensor], torch.Tensor]
+    ) -> torch.Tensor:
+        output: torch.Tensor | None = None
+        for case, slices in enumerate(volume):  # slices: (C, X, Y, Z)
+            for first in range(0, slices.shape[-1], self.sw_batch_size):
+                batch = slice(first, first + self.sw_batch_size)
+                logits = network(slices[..., batch].movedim(-1, 0).contiguous())
+                if output is None:
+                    shape = (volume.shape[0], logits.shape[1], *volume.shape[2:])
+                    output = torch.empty(shape, dtype=volume.dtype, device=self.device or volume.device)
+                output[case, ..., batch] = logits.movedim(0, -1)
+        assert output is not None  # no axis is empty
+        return output
+
+    def _windows(
+        self, volume: torch.Tensor, window: tuple[int, ...], network: Callable[[torch.Tensor], torch.Tensor]
+    ) -> torch.Tensor:
+        def on_windows(windows: torch.Tensor) -> torch.Tensor:
+            logits = network(windows.squeeze(-1).contiguous()).unsqueeze(-1)
+            # the blending multiplies in place: give it a copy, and one that does not round to half precision
+            return logits.to(volume.dtype, copy=True)
+
+        blended = sliding_window_inference(
+            volume,
+            roi_size=(*window, 1),
+            sw_batch_size=self.sw_batch_size,
+            predictor=on_windows,
+            overlap=(self.overlap, self.overlap, 0),
+            mode=self.mode,
+            device=self.device,
+        )
+        return cast(torch.Tensor, blended)  # one tensor in, one tensor out
