@@ -1,0 +1,8 @@
+"""The fused computation behind the losses: one operation, its gradient, and the reading of targets."""
+
+from __future__ import annotations
+
+from .margin_calibration import margin_calibration
+from .ranks import mean_over_ranks
+
+__all__ = ["margin_calibration", "mean_over_ranks"]

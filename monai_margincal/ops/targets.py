@@ -1,0 +1,190 @@
+"""What a segmentation target may look like, and what is refused.
+
+The rules, shared by every loss of the package:
+
+* a target holds either **class indices**, shape (B, *spatial) or (B, 1, *spatial), of any integer dtype or of a floating dtype
+  with whole numbers, or **one value per class**, shape (B, N, *spatial), one-hot or soft: each in [0, 1], adding up to 1 in a
+  voxel;
+* for one-channel logits a floating target of the logits' shape is soft: the probability of the foreground;
+* a label outside 0 ... C - 1 that is not ``ignore_index`` is an error that lists what was found and what was expected, raised
+  before anything is indexed with it; overlapping channels are an error and never resolved by argmax;
+* a voxel is ignored where its label is ``ignore_index``; with one value per class, where all its channels equal ``ignore_index``
+  or, if ``ignore_index`` is a class id, where that class's channel is 1.
+"""
+
+from __future__ import annotations
+
+import torch
+
+__all__ = [
+    "class_labels",
+    "describe_classes",
+    "holds_class_indices",
+    "plain_tensor",
+    "soft_labels",
+    "with_channel",
+]
+
+#: how far the channels of one voxel may add up to something other than 1: soft labels made in float32 and in half precision
+_SUM_TOLERANCE = 1e-3
+_HALF_SUM_TOLERANCE = 2e-2
+_MAX_LISTED = 20
+
+
+def plain_tensor(value: torch.Tensor) -> torch.Tensor:
+    """The tensor without a subclass around it: every operation on a `MetaTensor` would pay for its bookkeeping."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"expected a torch.Tensor, found {type(value).__name__}")
+    return value.as_subclass(torch.Tensor) if type(value) is not torch.Tensor else value
+
+
+def describe_classes(num_classes: int, names: str = "") -> str:
+    """How messages say which labels are allowed."""
+    return f"0 ... {num_classes - 1}" + (f" ({names})" if names else "")
+
+
+def holds_class_indices(input: torch.Tensor, target: torch.Tensor, only_indices: bool = False) -> bool:
+    """Tell class indices from one value per class by shape, for one channel by dtype.
+
+    Args:
+        input: logits (B, N, *spatial).
+        target: see the module's rules.
+        only_indices: refuse one value per class.
+
+    Raises:
+        ValueError: the shapes fit in none of the forms.
+    """
+    if input.ndim < 2 or input.shape[1] < 1:
+        raise ValueError(f"input has the shape {tuple(input.shape)}: expected logits (B, N, *spatial) with N >= 1")
+    if not input.is_floating_point():
+        raise TypeError(f"input has the dtype {input.dtype}: expected floating-point logits")
+    if target.is_complex():
+        raise TypeError(f"target has the dtype {target.dtype}: expected labels of an integer or floating-point dtype")
+    batch, channels, spatial = input.shape[0], input.shape[1], input.shape[2:]
+    if target.ndim == input.ndim - 1 and target.shape[0] == batch and target.shape[1:] == spatial:
+        return True
+    if target.ndim == input.ndim and target.shape[0] == batch and target.shape[2:] == spatial:
+        if target.shape[1] == channels and not only_indices:
+            return channels == 1 and not target.is_floating_point()
+        if target.shape[1] == 1:
+            return True
+    forms = f"class indices {_shape(batch, 1, spatial)} or {_shape(batch, None, spatial)}"
+    if only_indices:
+        forms += " (to_onehot_y=True)"
+    elif channels > 1:
+        forms += f", or one value per class {_shape(batch, channels, spatial)}"
+    raise ValueError(
+        f"target has the shape {tuple(target.shape)}, input has the shape {tuple(input.shape)}: expected {forms}"
+    )
+
+
+def _shape(batch: int, channels: int | None, spatial: torch.Size) -> str:
+    return str((batch, *(() if channels is None else (channels,)), *spatial))
+
+
+def with_channel(input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """The target with a channel dimension, so that its dimensions are those of the input."""
+    return target.unsqueeze(1) if target.ndim == input.ndim - 1 else target
+
+
+def class_labels(
+    target: torch.Tensor, num_classes: int, ignore_index: int | None, names: str = ""
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Class indices as int64, checked, with the voxels that count.
+
+    Args:
+        target: class indices of any shape and any real dtype.
+        num_classes: C; allowed are 0 ... C - 1.
+        ignore_index: label of the ignored voxels, or None.
+        names: what the classes are called, for messages.
+
+    Returns:
+        the labels (0 in ignored voxels), and which voxels are valid (None: all of them).
+
+    Raises:
+        ValueError: a label is neither allowed nor ignored, or is not a whole number.
+    """
+    labels = target.to(torch.int64)
+    # compared after the conversion: 255 is 255 in uint8 and in float32, and -1 never equals 255
+    valid = None if ignore_index is None else labels != ignore_index
+    if labels.numel() == 0:
+        return labels, valid
+    if target.is_floating_point() and bool((labels.to(target.dtype) != target).any()):
+        _refuse_labels(target, num_classes, ignore_index, names)
+    if valid is not None:
+        labels = labels.masked_fill(~valid, 0)
+    low, high = torch.aminmax(labels)
+    if int(low) < 0 or int(high) >= num_classes:
+        _refuse_labels(target, num_classes, ignore_index, names)
+    return labels, valid
+
+
+def _refuse_labels(target: torch.Tensor, num_classes: int, ignore_index: int | None, names: str) -> None:
+    """Say which labels are wrong; only reached when some are, so it may take its time."""
+    # numpy-style uniqueness is not defined for every integer dtype; int64 and float64 hold every label
+    values = torch.unique(target.to(torch.float64 if target.is_floating_point() else torch.int64)).tolist()
+    allowed = set(range(num_classes)) | (set() if ignore_index is None else {ignore_index})
+    found = [value for value in values if value not in allowed]
+    listed = ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in found[:_MAX_LISTED])
+    if len(found) > _MAX_LISTED:
+        listed += f", ... ({len(found)} in all)"
+    expected = f"class indices {describe_classes(num_classes, names)}"
+    if ignore_index is not None:
+        expected += f" or ignore_index={ignore_index}"
+    hint = "; a mask of 0 and 255 has to be divided by 255 first" if found == [255] and ignore_index is None else ""
+    raise ValueError(f"target holds the undeclared label(s) {listed}: expected {expected}{hint}")
+
+
+def soft_labels(
+    target: torch.Tensor, num_classes: int, ignore_index: int | None, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """One value per class, checked, with the voxels that count.
+
+    Args:
+        target: (B, C, ...) with C = ``num_classes``, or (B, 1, ...): the probability of class 1 of two.
+        num_classes: C.
+        ignore_index: see the module's rules, or None.
+        dtype: what to compute in.
+
+    Returns:
+        the labels (B, C, ...) in ``dtype`` (0 in ignored voxels), and which voxels are valid, (B, 1, ...) (None: all of them).
+
+    Raises:
+        ValueError: a value is outside [0, 1], or the channels of a voxel do not add up to 1.
+    """
+    tolerance = _HALF_SUM_TOLERANCE if target.dtype in (torch.float16, torch.bfloat16) else _SUM_TOLERANCE
+    labels = target.to(dtype)
+    one_channel = labels.shape[1] == 1
+    valid = None
+    if ignore_index is not None:
+        ignored = (labels == ignore_index).all(dim=1, keepdim=True)
+        if 0 <= ignore_index < num_classes and not one_channel:
+            ignored |= (labels[:, ignore_index : ignore_index + 1] == 1) & _adds_to_one(labels, tolerance)
+        valid = ~ignored
+        labels = labels.masked_fill(ignored, 0)
+    if labels.numel() == 0:
+        return labels.expand(-1, num_classes, *labels.shape[2:]), valid
+    low, high = (float(edge) for edge in torch.aminmax(labels))
+    if not (low >= -tolerance and high <= 1 + tolerance):
+        raise ValueError(
+            f"target holds one value per class between {low:g} and {high:g}: expected one-hot or soft labels in [0, 1]"
+        )
+    if one_channel:
+        labels = torch.cat([1 - labels, labels], dim=1)
+        return labels if valid is None else labels.masked_fill(~valid, 0), valid
+    fits = _adds_to_one(labels, tolerance)
+    if valid is not None:
+        fits |= ~valid
+    if not bool(fits.all()):
+        sums = labels.sum(dim=1, keepdim=True)[~fits]
+        raise ValueError(
+            f"the channels of target add up to 1 in a voxel of one-hot or soft labels, found sums from {float(sums.min()):g} to "
+            f"{float(sums.max()):g} in {sums.numel()} voxel(s): overlapping or empty channels (multi-label targets such as the "
+            "BraTS regions TC, WT, ET) have no single class per voxel; expected mutually exclusive classes with a background "
+            "channel, or ignore_index for voxels without a label"
+        )
+    return labels, valid
+
+
+def _adds_to_one(labels: torch.Tensor, tolerance: float) -> torch.Tensor:
+    return (labels.sum(dim=1, keepdim=True) - 1).abs() <= tolerance
