@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from monai_margincal.datasets.folder import IMAGE_ENDINGS, folder_datalist
+from monai_margincal.datasets.same_grid import CheckSameGridD, CheckSameGridd, CheckSameGridDict
 from monai_margincal.datasets.splits import select_cases, split_datalist
 from monai_margincal.datasets.uestc_covid19 import UESTC_COVID19_SPLITS, uestc_covid19_datalist
 
 __all__ = [
+    "CheckSameGridD",
+    "CheckSameGridDict",
+    "CheckSameGridd",
     "IMAGE_ENDINGS",
     "UESTC_COVID19_SPLITS",
     "folder_datalist",

@@ -1,0 +1,86 @@
+"""Refuse an image and a label that do not lie on the same grid, before anything crops or turns them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from monai.config import KeysCollection
+from monai.data import MetaTensor
+from monai.transforms import MapTransform
+from monai.utils import ImageMetaKey
+
+
+class CheckSameGridd(MapTransform):
+    """Require that the items of ``keys`` have one spatial shape and one affine; pass them through unchanged.
+
+    A label of one slice less, or with a header of its own, is otherwise cropped and reoriented beside its image without a
+    complaint, and the network learns from shifted or mirrored labels. Items are channel first, (C, X, Y[, Z]), of any dtype.
+    Affines are compared by where they put the corners of the first item, and only between items that carry one (MetaTensors).
+
+    Args:
+        keys: keys of the items to compare with the first of them.
+        tolerance: how far a corner may move, in voxels (of the shortest edge). None compares the shapes only, for data whose
+            label headers are known to be wrong.
+        allow_missing_keys: skip a key that is absent.
+
+    Raises:
+        ValueError: ``tolerance`` is negative; on call: the shapes differ, or a corner moves by more than ``tolerance``.
+
+    Example:
+        >>> import torch
+        >>> from monai_margincal.datasets import CheckSameGridd
+        >>> check = CheckSameGridd(keys=["image", "label"])
+        >>> check({"image": torch.zeros(1, 4, 4, 3), "label": torch.zeros(1, 4, 4, 2)})
+        Traceback (most recent call last):
+        ValueError: image and label lie on different grids: image (in memory) has shape (4, 4, 3), label (in memory) has ...
+    """
+
+    def __init__(self, keys: KeysCollection, tolerance: float | None = 0.5, allow_missing_keys: bool = False) -> None:
+        super().__init__(keys, allow_missing_keys)
+        if tolerance is not None and not tolerance >= 0:
+            raise ValueError(f"tolerance must not be negative, got {tolerance}")
+        self.tolerance = tolerance
+
+    def __call__(self, data: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+        """Check ``data`` and return a shallow copy of it."""
+        items = dict(data)
+        present = list(self.key_iterator(items))
+        for key in present[1:]:
+            self._compare(present[0], items[present[0]], key, items[key])
+        return items
+
+    def _compare(self, first_key: Hashable, first: Any, key: Hashable, other: Any) -> None:
+        shape, other_shape = tuple(first.shape[1:]), tuple(other.shape[1:])
+        problem = f"{first_key} and {key} lie on different grids: {first_key} ({_file(first)}) has"
+        if shape != other_shape:
+            raise ValueError(f"{problem} shape {shape}, {key} ({_file(other)}) has shape {other_shape}")
+        if self.tolerance is None or not isinstance(first, MetaTensor) or not isinstance(other, MetaTensor):
+            return
+        affine, other_affine = _affine(first), _affine(other)
+        corners = np.array([(*corner, 1) for corner in itertools.product(*((0, size - 1) for size in _to_3d(shape)))]).T
+        moved = np.linalg.norm((affine @ corners - other_affine @ corners)[:3], axis=0).max()
+        voxels = moved / np.linalg.norm(affine[:3, :3], axis=0).min()
+        if not voxels <= self.tolerance:
+            raise ValueError(
+                f"{problem} the affine {affine.round(4).tolist()}, {key} ({_file(other)}) has {other_affine.round(4).tolist()}: "
+                f"a corner moves by {moved:.4g} mm or {voxels:.4g} voxels, allowed are {self.tolerance:g}"
+            )
+
+
+def _to_3d(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:3], *(1,) * (3 - len(shape)))
+
+
+def _affine(item: MetaTensor) -> np.ndarray:
+    return np.asarray(item.affine.cpu(), dtype=np.float64)
+
+
+def _file(item: Any) -> str:
+    name = item.meta.get(ImageMetaKey.FILENAME_OR_OBJ) if isinstance(item, MetaTensor) else None
+    return str(name) if name else "in memory"
+
+
+CheckSameGridD = CheckSameGridDict = CheckSameGridd
