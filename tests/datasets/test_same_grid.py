@@ -86,9 +86,8 @@ def test_arguments():
 
 
 def test_real_files(tmp_path):
-    load = Compose(
-        [LoadImaged(["image", "label"]), EnsureChannelFirstd(["image", "label"]), CheckSameGridd(["image", "label"])]
-    )
+    load = Compose([LoadImaged(["image", "label"]), EnsureChannelFirstd(["image", "label"])])
+    check = CheckSameGridd(["image", "label"])
     (first, second) = folder_datalist(sample_dir("lung_ct"))
     check(load(first))
     with pytest.raises(ValueError, match=r"lung1\.nii\.gz\) has the affine .*labels/lung2\.nii\.gz"):
