@@ -1,0 +1,36 @@
+"""Exact label statistics of whole data sets: counting, what it costs, what it brings to light.
+
+Names are imported on first use: a worker process that counts files needs a small part of this.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .case_record import CaseRecord, Failure
+    from .count import count_labels
+    from .scan import LabelScan, scan_labels
+
+_EXPORTS = {
+    "CaseRecord": "case_record",
+    "Failure": "case_record",
+    "LabelScan": "scan",
+    "count_labels": "count",
+    "scan_labels": "scan",
+}
+
+__all__ = ["CaseRecord", "Failure", "LabelScan", "count_labels", "scan_labels"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_EXPORTS[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

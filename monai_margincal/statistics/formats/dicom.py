@@ -1,0 +1,160 @@
+"""DICOM label series: a folder of single-frame files, or one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .dicom_segmentation import describe_segmentation, is_segmentation
+from .label_image import LPS_TO_RAS, LabelImage, naming
+
+_EXPECTED = "a DICOM label series (a folder of one series) or a DICOM segmentation"
+
+
+def describe_dicom(path: Path) -> LabelImage:
+    """Read the headers of a DICOM file, or of all files of the one series in a folder.
+
+    Files in the folder that are not DICOM are left out, as every DICOM reader does; an empty file or a damaged ``.dcm`` is
+    an error.
+
+    Raises:
+        FileNotFoundError: there is no such file or folder.
+        ValueError: no DICOM file, several series, slices of different sizes, slices that share a position, or no pixels.
+    """
+    with naming(path, _EXPECTED):
+        files = _dicom_files(path) if path.is_dir() else [path]
+        headers = [(file, _header(file)) for file in files]
+        series = sorted({str(header.get("SeriesInstanceUID", "")) for _, header in headers})
+        if len(series) > 1:
+            raise ValueError(
+                f"{path}: found {len(series)} DICOM series ({', '.join(series[:3])}), expected one per folder"
+            )
+        if len(headers) == 1 and is_segmentation(headers[0][1]):
+            return describe_segmentation(path, headers[0][0], headers[0][1])
+        if any(is_segmentation(header) for _, header in headers):
+            raise ValueError(f"{path}: found {len(headers)} DICOM segmentations, expected one file per label")
+        return _describe_series(path, headers)
+
+
+def _dicom_files(folder: Path) -> list[Path]:
+    found = []
+    for file in sorted(folder.iterdir()):
+        if not file.is_file() or file.name.startswith(".") or file.name.upper() == "DICOMDIR":
+            continue
+        with file.open("rb") as stream:
+            is_dicom = stream.read(132)[128:] == b"DICM"
+        if is_dicom:
+            found.append(file)
+        elif file.suffix.lower() in (".dcm", ".dicom", ".ima") or file.stat().st_size == 0:
+            raise ValueError(f"{file}: found no DICOM header, expected a slice of the series in {folder}")
+    if not found:
+        raise ValueError(
+            f"{folder}: found no DICOM file in this folder, expected {_EXPECTED}. For a folder of label files give a pattern, "
+            f"such as {folder}/*.nii.gz"
+        )
+    return found
+
+
+def _header(file: Path) -> Any:
+    import pydicom
+
+    with naming(file, _EXPECTED):
+        return pydicom.dcmread(file, stop_before_pixels=True)
+
+
+def _describe_series(path: Path, headers: list[tuple[Path, Any]]) -> LabelImage:
+    rows_columns = sorted({(header.get("Rows"), header.get("Columns")) for _, header in headers}, key=str)
+    if len(rows_columns) > 1 or None in rows_columns[0]:
+        raise ValueError(f"{path}: found slices of rows x columns {rows_columns}, expected one size")
+    for file, header in headers:
+        if header.get("SamplesPerPixel", 1) != 1:
+            raise ValueError(
+                f"{file}: found {header.SamplesPerPixel} values per pixel, expected a label: one integer per voxel"
+            )
+    ordered = _by_position(path, headers)
+    rows, columns = rows_columns[0]
+    frames = sum(int(header.get("NumberOfFrames") or 1) for _, header in ordered)
+    bits = {int(header.get("BitsAllocated", 0)) for _, header in ordered}
+    shape = (int(columns), int(rows), frames)
+    files = [file for file, _ in ordered]
+    return LabelImage(
+        path,
+        "DICOM series",
+        shape,
+        f"{max(bits)} bits",
+        _affine([header for _, header in ordered]),
+        None,
+        "pydicom",
+        lambda: _load(files),
+    )
+
+
+def _by_position(path: Path, headers: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
+    if len(headers) == 1:
+        return headers
+    positions = []
+    for file, header in headers:
+        try:
+            orientation = np.array(header.ImageOrientationPatient, dtype=float)
+            position = np.array(header.ImagePositionPatient, dtype=float)
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(f"{file}: found no position in the header, expected one per slice of {path}") from None
+        positions.append(float(np.cross(orientation[:3], orientation[3:]) @ position))
+    order = np.argsort(positions, kind="stable")
+    gaps = np.diff(np.array(positions)[order])
+    if (gaps < 1e-3).any():
+        same = int(np.flatnonzero(gaps < 1e-3)[0])
+        names = [headers[order[same + side]][0].name for side in (0, 1)]
+        raise ValueError(f"{path}: found two slices at one position ({names[0]}, {names[1]}), expected one each")
+    if len(gaps) > 1 and gaps.max() > 1.5 * np.median(gaps):
+        at = int(np.argmax(gaps))
+        names = [headers[order[at + side]][0].name for side in (0, 1)]
+        raise ValueError(
+            f"{path}: found a gap of {gaps.max():g} mm between {names[0]} and {names[1]}, expected slices every "
+            f"{np.median(gaps):g} mm: a slice is missing"
+        )
+    return [headers[i] for i in order]
+
+
+def _affine(headers: list[Any]) -> np.ndarray | None:
+    try:
+        orientation = np.array(headers[0].ImageOrientationPatient, dtype=float)
+        first = np.array(headers[0].ImagePositionPatient, dtype=float)
+        row_step, column_step = (float(value) for value in headers[0].PixelSpacing)
+    except (AttributeError, TypeError, ValueError):
+        return None
+    affine = np.eye(4)
+    affine[:3, 0] = orientation[:3] * column_step
+    affine[:3, 1] = orientation[3:] * row_step
+    affine[:3, 3] = first
+    if len(headers) > 1:
+        affine[:3, 2] = (np.array(headers[-1].ImagePositionPatient, dtype=float) - first) / (len(headers) - 1)
+    elif "SliceThickness" in headers[0] and headers[0].SliceThickness is not None:
+        affine[:3, 2] = np.cross(orientation[:3], orientation[3:]) * float(headers[0].SliceThickness)
+    else:
+        return None
+    affine = LPS_TO_RAS @ affine
+    return affine if np.isfinite(affine).all() else None
+
+
+def _load(files: list[Path]) -> np.ndarray:
+    """All slices with their rescaling applied, columns first; integral results stay integers."""
+    import pydicom
+
+    slices = []
+    for file in files:
+        with naming(file, _EXPECTED):
+            dataset = pydicom.dcmread(file)
+            pixels = dataset.pixel_array
+            slope, intercept = (float(dataset.get(key, default)) for key, default in _RESCALE)
+            if (slope, intercept) != (1.0, 0.0):
+                scaled = pixels * slope + intercept
+                exact = float(slope).is_integer() and float(intercept).is_integer()
+                pixels = scaled.astype(np.int64) if exact else scaled
+            slices.append(pixels.reshape(-1, *pixels.shape[-2:]))
+    return np.concatenate(slices).transpose()
+
+
+_RESCALE = (("RescaleSlope", 1.0), ("RescaleIntercept", 0.0))

@@ -1,0 +1,104 @@
+"""What is known of a label file before its voxels are read, and where the voxels are."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class VoxelBody:
+    """Where the voxels of a file lie, for reading them as a stream.
+
+    Attributes:
+        file: the file with the voxels (not the header's, where the two are apart).
+        start: bytes of ``file`` before the body.
+        encoding: ``"raw"``, ``"gzip"`` or ``"zlib"``.
+        skip: bytes between the start of the *decoded* body and the first voxel.
+        dtype: type of a voxel, with its byte order.
+        voxels: how many there must be.
+    """
+
+    file: Path
+    start: int
+    encoding: str
+    skip: int
+    dtype: np.dtype
+    voxels: int
+
+
+@dataclass(frozen=True)
+class LabelImage:
+    """A label file as its header describes it.
+
+    Attributes:
+        path: the file or, for a DICOM series, its folder.
+        format: name of the format.
+        shape: size along every stored axis, the fastest first, as stored.
+        dtype: name of the stored voxel type.
+        affine: voxel indices to millimetres in RAS orientation, (4, 4) float64; None where the header does not say.
+        body: where to stream the voxels from; None where only `load` reads them right.
+        reader: name of the general reader that `load` uses.
+        load: reads all voxels with the general reader, values as they are meant (slope and intercept applied).
+        channel_axis: the axis of ``shape`` that may hold one-hot channels.
+    """
+
+    path: Path
+    format: str
+    shape: tuple[int, ...]
+    dtype: str
+    affine: np.ndarray | None
+    body: VoxelBody | None
+    reader: str
+    load: Callable[[], np.ndarray]
+    channel_axis: int = -1
+
+
+@contextlib.contextmanager
+def naming(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever a reader raises on a damaged file into a ValueError that names the file.
+
+    A missing file stays a FileNotFoundError, a ValueError that names the file already passes.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        missing = error.filename or path
+        raise FileNotFoundError(f"{path}: no such file: {missing}, expected {what}") from None
+    except MemoryError as error:
+        raise ValueError(f"{path}: found more voxels than fit into memory, expected {what}") from error
+    except Exception as error:  # readers of damaged files raise anything; the file's name must not get lost
+        if isinstance(error, ValueError) and str(error).startswith(str(path)):
+            raise
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ValueError(f"{path}: cannot be read, expected {what}; the reader says: {reason}") from error
+
+
+def voxel_count(path: Path, shape: tuple[int, ...]) -> int:
+    """Number of voxels of ``shape``; a ValueError naming the file if an axis is not positive."""
+    if not shape or any(size < 1 for size in shape):
+        raise ValueError(f"{path}: found the shape {shape} in the header, expected sizes of at least 1")
+    count = 1
+    for size in shape:
+        count *= int(size)
+    return count
+
+
+def affine_of_axes(directions: list[list[float]], origin: list[float] | None) -> np.ndarray | None:
+    """A (4, 4) affine from one direction vector (in mm) per spatial axis and an origin; None unless it is 2-D or 3-D."""
+    if len(directions) not in (2, 3) or any(len(vector) != len(directions) for vector in directions):
+        return None
+    affine = np.eye(4)
+    for axis, vector in enumerate(directions):
+        affine[: len(vector), axis] = vector
+    if origin is not None and len(origin) == len(directions):
+        affine[: len(origin), 3] = origin
+    return affine if np.isfinite(affine).all() else None
+
+
+#: Points in LPS (DICOM, ITK, NRRD) and RAS (NIfTI) differ by the sign of the first two coordinates.
+LPS_TO_RAS = np.diag([-1.0, -1.0, 1.0, 1.0])

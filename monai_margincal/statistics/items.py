@@ -1,0 +1,307 @@
+"""Count the labels that items of a data set hold once their transforms were applied."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from monai.data.meta_tensor import MetaTensor
+from monai.data.utils import decollate_batch
+from monai.transforms.transform import Randomizable
+
+from ..transforms.count_labels import CountLabels, file_of
+from .case_names import case_name
+from .case_record import CaseRecord
+from .count_file import count_file, spacing_and_volume
+from .identity import item_identity, transform_identity
+
+
+class LabelItems:
+    """The items of a data set, counted by index; can be sent to a worker process.
+
+    Random transforms start every item from a seed made of ``seed`` and the item's index, so the counts do not depend on the
+    number of workers nor on the order; the caller's own transforms are copied and not touched.
+
+    Args:
+        dataset: anything with ``__getitem__`` and ``__len__``, or an iterable.
+        transform: applied to each item, or None.
+        key: key of the label in dictionary items.
+        ids: the declared label values, or None.
+        ignore_index: the value that is ignored, or None.
+        seed: seed of random transforms.
+    """
+
+    def __init__(
+        self, dataset: Any, transform: Any, key: str, ids: Sequence[int] | None, ignore_index: int | None, seed: int
+    ) -> None:
+        own = getattr(dataset, "transform", None)
+        if isinstance(own, Randomizable):
+            dataset = copy.copy(dataset)
+            dataset.transform = copy.deepcopy(own)
+        self.dataset = dataset
+        self.transform: Any = copy.deepcopy(transform) if isinstance(transform, Randomizable) else transform
+        self.key = key
+        self.ids = ids
+        self.ignore_index = ignore_index
+        self.seed = seed
+        self._counter = CountLabels(ids=ids, ignore_index=ignore_index)
+        chain = [getattr(dataset, "transform", None), transform]
+        self._chain = " -> ".join(name for part in chain for name in transform_names(part))
+        self._is_random = any(is_random(part) for part in chain)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def count(self, index: int) -> CaseRecord:
+        """The counts of one item.
+
+        Raises:
+            ValueError: the item has no label, or the label is faulty; the message names its file or index.
+        """
+        self._seed_transforms(index)
+        path = self._path_of(index)
+        try:
+            item = self.dataset[index]
+            item = item if self.transform is None else self.transform(item)
+        except Exception as error:  # transforms raise anything; the file's name must not get lost
+            cause = _cause(error)
+            reason = " ".join(str(cause).split())[:400] or type(cause).__name__
+            message = f"{path or f'item {index}'}: the transforms failed: {reason}"
+            raise (FileNotFoundError if isinstance(cause, FileNotFoundError) else ValueError)(message) from error
+        return self.count_item(item, index, path)
+
+    def count_item(self, item: Any, index: int, path: Path | None) -> CaseRecord:
+        """The counts of one item that is already transformed; a list of items, as crops make, counts together."""
+        if isinstance(item, (list, tuple)) and item and all(isinstance(part, Mapping) for part in item):
+            records = [self.count_item(part, index, path) for part in item]
+            total = records[0]
+            for record in records[1:]:
+                total = total.merged(record)
+            return total
+        label = item
+        if isinstance(item, Mapping):
+            if self.key not in item:
+                raise ValueError(f"item {index} has no key {self.key!r}, found {sorted(map(str, item))}")
+            label = item[self.key]
+        elif isinstance(item, (list, tuple)) and len(item) == 2:
+            # the (image, label) pairs of torch and of MONAI's ArrayDataset
+            label = item[1]
+        if isinstance(label, (str, Path)):
+            return count_file(Path(label), self.ids, self.ignore_index)
+        source = file_of(label)
+        name = case_name(Path(source)) if source else case_name(path) if path else f"item_{index:05d}"
+        counted = self._counter.count(_channel_first(label), source or (str(path) if path else f"item {index}"))
+        values = {value: count for value, count in zip(counted.ids, counted.counts.tolist(), strict=True) if count}
+        if counted.ignored and self.ignore_index is not None:
+            values[self.ignore_index] = values.get(self.ignore_index, 0) + counted.ignored
+        affine = _affine(label)
+        spacing, volume = spacing_and_volume(affine)
+        return CaseRecord(
+            name,
+            dict(sorted(values.items())),
+            source or (str(path) if path else None),
+            tuple(label.shape[1:]) if label.ndim > 1 else tuple(label.shape),
+            str(label.dtype).removeprefix("torch."),
+            spacing,
+            volume,
+            None if affine is None else affine.tolist(),
+            self._chain or "array",
+        )
+
+    def place(self, index: int) -> str:
+        """What messages call an item: its label file, or its index."""
+        return str(self._path_of(index) or f"item {index}")
+
+    def describe(self, seeded: bool = True) -> str:
+        """What is counted, in one line."""
+        if not self._chain:
+            return "labels as the data set gives them"
+        random = f" (random, seed {self.seed})" if seeded else " (random)"
+        return f"after {self._chain}{random if self._is_random else ''}"
+
+    def question(self) -> dict[str, Any]:
+        """What the counts depend on besides the items: the transforms and their seed.
+
+        Raises:
+            ValueError: the transforms cannot be told apart, or the items not without reading them.
+        """
+        if not isinstance(self._entries(), Sequence):
+            raise ValueError(
+                f"cache_dir is given with a {type(self.dataset).__name__}, whose items have no identity without reading them: "
+                "expected a MONAI data list or data set"
+            )
+        self._seed_transforms(0)
+        own = transform_identity(getattr(self.dataset, "transform", None))
+        return {"what": self.describe(), "own": own, "transform": transform_identity(self.transform), "seed": self.seed}
+
+    def identity(self, index: int) -> str:
+        """Identity of an item before its transforms."""
+        # random transforms draw by index, so the index belongs to the identity
+        return f"{index if self._is_random else ''} {item_identity(self._entries()[index])}"
+
+    def _seed_transforms(self, index: int) -> None:
+        for transform in (getattr(self.dataset, "transform", None), self.transform):
+            if isinstance(transform, Randomizable):
+                transform.set_random_state(seed=(self.seed * 1_000_003 + index) % 2**32)
+
+    def _entries(self) -> Any:
+        return getattr(self.dataset, "data", self.dataset)
+
+    def _path_of(self, index: int) -> Path | None:
+        entries = self._entries()
+        try:
+            entry = entries[index] if isinstance(entries, Sequence) else None
+        except (IndexError, TypeError):
+            return None
+        value = entry.get(self.key) if isinstance(entry, Mapping) else None
+        return Path(value) if isinstance(value, (str, Path)) else None
+
+
+def count_items(
+    items: LabelItems, indices: Sequence[int], num_workers: int
+) -> Iterator[tuple[int, CaseRecord | Exception]]:
+    """Count items and yield each result as it comes, in any order.
+
+    Args:
+        items: the items.
+        indices: which of them.
+        num_workers: worker processes; 0 counts in this one.
+
+    Raises:
+        RuntimeError: workers were asked for outside ``if __name__ == "__main__"``, or one of them died.
+    """
+    if num_workers > 0 and len(indices) > 1:
+        yield from _count_in_processes(items, indices, min(num_workers, len(indices)))
+        return
+    for index in indices:
+        yield index, _try_count(items, index)
+
+
+def _count_in_processes(
+    items: LabelItems, indices: Sequence[int], num_workers: int
+) -> Iterator[tuple[int, CaseRecord | Exception]]:
+    advice = (
+        "put the call under `if __name__ == '__main__':`, because worker processes import the main module to find the "
+        "transforms, or count with num_workers=0"
+    )
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RuntimeError(
+            f"count_labels(num_workers={num_workers}) was called while a worker process starts: {advice}"
+        )
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(num_workers, context, initializer=_receive, initargs=(items,)) as pool:
+        try:
+            futures = {pool.submit(_count_received, index): index for index in indices}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            raise RuntimeError(f"a worker process of count_labels died; if it could not start, {advice}") from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+_received: LabelItems | None = None
+
+
+def _receive(items: LabelItems) -> None:
+    global _received
+    torch.set_num_threads(1)
+    _received = items
+
+
+def _count_received(index: int) -> CaseRecord | Exception:
+    if _received is None:
+        raise RuntimeError("this worker process received no items")
+    return _try_count(_received, index)
+
+
+def _try_count(items: LabelItems, index: int) -> CaseRecord | Exception:
+    try:
+        return items.count(index)
+    except (ValueError, OSError, TypeError) as error:
+        return error
+
+
+def count_batches(loader: Any, items: LabelItems) -> Iterator[tuple[int, CaseRecord | Exception]]:
+    """Count what a DataLoader yields, label by label.
+
+    Args:
+        loader: the DataLoader; its own workers load.
+        items: how to count one label (its data set is not used).
+    """
+    index = 0
+    for batch in loader:
+        for item in _single_items(batch, items.key):
+            item = item if items.transform is None else items.transform(item)
+            try:
+                yield index, items.count_item(item, index, None)
+            except (ValueError, TypeError) as error:
+                yield index, error
+            index += 1
+
+
+def _single_items(batch: Any, key: str) -> Iterator[Any]:
+    label = batch
+    if isinstance(batch, Mapping):
+        if key not in batch:
+            raise ValueError(f"a batch of the DataLoader has no key {key!r}, found {sorted(map(str, batch))}")
+        label = batch[key]
+    elif isinstance(batch, (list, tuple)) and len(batch) == 2 and isinstance(batch[1], torch.Tensor):
+        label = batch[1]
+    if isinstance(label, MetaTensor) and label.is_batch:
+        parts = decollate_batch(label)
+    elif isinstance(label, (torch.Tensor, np.ndarray, list, tuple)):
+        parts = list(label)
+    else:
+        raise ValueError(f"a batch of the DataLoader holds a {type(label).__name__} under {key!r}, expected a tensor")
+    yield from ({key: part} for part in parts)
+
+
+def transform_names(transform: Any) -> list[str]:
+    """Class names along a chain of transforms, ``[]`` for None."""
+    if transform is None:
+        return []
+    inner = getattr(transform, "transforms", None)
+    if isinstance(inner, (list, tuple)):
+        return [name for part in inner for name in transform_names(part)]
+    return [getattr(transform, "__name__", type(transform).__name__)]
+
+
+def is_random(transform: Any) -> bool:
+    """Whether any transform of a chain draws random numbers."""
+    inner = getattr(transform, "transforms", None)
+    if isinstance(inner, (list, tuple)):
+        return any(is_random(part) for part in inner)
+    return isinstance(transform, Randomizable)
+
+
+def _channel_first(label: Any) -> Any:
+    """A label without channel dimension as (1, ...), where its meta data says that there is none."""
+    if isinstance(label, MetaTensor):
+        spatial = label.meta.get("spatial_shape")
+        channel = label.meta.get("original_channel_dim")
+        # MONAI's readers write NaN (older ones "no_channel") for a file without channels
+        has_none = channel == "no_channel" or (isinstance(channel, float) and np.isnan(channel))
+        if has_none and spatial is not None and label.ndim == len(spatial):
+            return label[None]
+    return label
+
+
+def _affine(label: Any) -> np.ndarray | None:
+    if not isinstance(label, MetaTensor) or "affine" not in label.meta:
+        return None
+    affine = np.asarray(torch.as_tensor(label.affine).cpu(), dtype=float)
+    return affine if affine.shape == (4, 4) and np.isfinite(affine).all() else None
+
+
+def _cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

@@ -1,0 +1,227 @@
+"""Count the label voxels of a whole data set, case by case, and keep what is known of every case."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from ..counts import ClassCounts
+from ..transforms.class_ids import as_integer, declared_class_ids
+from ..transforms.voxel_counts import select_classes
+from .case_names import case_names
+from .case_record import CaseRecord, Failure
+from .file_pool import count_files
+from .identity import file_identity
+from .items import LabelItems, count_batches, count_items
+from .journal import Journal
+from .sources import Files, Items, resolve_source
+
+RAW_SOURCE = "raw label files"
+
+
+@dataclass(frozen=True)
+class LabelScan:
+    """Everything that counting a data set brought to light.
+
+    Attributes:
+        counts: the class counts, total and per case.
+        cases: one record per counted case, by name.
+        failures: the cases that could not be counted and are not in ``counts``; only with ``on_error="report"``.
+        ignore_index: the label value that was ignored, or None.
+        images: image file per label file, where the data list tells.
+    """
+
+    counts: ClassCounts
+    cases: tuple[CaseRecord, ...]
+    failures: tuple[Failure, ...] = ()
+    ignore_index: int | None = None
+    images: dict[str, str] = field(default_factory=dict)
+
+
+def scan_labels(
+    data: Any,
+    key: str = "label",
+    num_classes: int | None = None,
+    ids: Sequence[int] | None = None,
+    ignore_index: int | None = None,
+    transform: Any = None,
+    num_workers: int = 0,
+    cache_dir: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    on_error: str = "raise",
+    seed: int = 0,
+) -> LabelScan:
+    """Count the voxels per class of a data set and keep the record of every case.
+
+    `count_labels` is this function reduced to its counts; see there for the arguments. This one also keeps the geometry of
+    every case, how each file was read, and the cases that failed.
+
+    Example:
+        >>> import numpy as np
+        >>> scan = scan_labels([{"label": np.array([[0, 0, 1]])}, {"label": np.array([[2, 2, 2]])}], num_classes=3)
+        >>> [(case.name, case.values) for case in scan.cases]
+        [('item_00000', {0: 2, 1: 1}), ('item_00001', {2: 3})]
+    """
+    declared = declared_class_ids(num_classes, ids)
+    ignore_index = None if ignore_index is None else as_integer(ignore_index, "ignore_index")
+    num_workers = as_integer(num_workers, "num_workers")
+    if num_workers < 0:
+        raise ValueError(f"num_workers is {num_workers}, expected 0 or more")
+    if on_error not in ("raise", "report"):
+        raise ValueError(f"on_error is {on_error!r}, expected 'raise' or 'report'")
+    source = resolve_source(data, key, transform)
+    question = {"key": key, "ids": declared, "ignore_index": ignore_index}
+    images: dict[str, str] = {}
+    total: int | None
+    results: _Results
+    if isinstance(source, Files):
+        text, total = RAW_SOURCE, len(source.paths)
+        journal = None if cache_dir is None else Journal(cache_dir, {**question, "what": text})
+        results = _scan_files(source, declared, ignore_index, num_workers, journal)
+        images = source.images()
+    else:
+        dataset = source.dataset if isinstance(source, Items) else getattr(source.loader, "dataset", None)
+        items = LabelItems(dataset, source.transform, key, declared, ignore_index, seed)
+        if isinstance(source, Items):
+            text, total = items.describe(), len(items)
+            journal = None if cache_dir is None else Journal(cache_dir, {**question, **items.question()})
+            results = _scan_items(items, num_workers, journal)
+        else:
+            if cache_dir is not None:
+                raise ValueError(
+                    "cache_dir is given with a DataLoader, whose batches have no identity: expected its data set"
+                )
+            text, total = items.describe(seeded=False), _length(source.loader)
+            results = _scan_batches(items, source.loader)
+    bar = tqdm(results, total=total, desc="counting labels", unit="case", disable=None if progress else True)
+    records: dict[str, CaseRecord] = {}
+    failures: list[Failure] = []
+    try:
+        for place, result in bar:
+            if isinstance(result, CaseRecord):
+                origin = result.file or result.name
+                records[origin] = records[origin].merged(result) if origin in records else result
+            elif on_error == "raise":
+                raise result
+            else:
+                failures.append(Failure(place, str(result)))
+    finally:
+        bar.close()
+        # ends the workers now and not when the generator happens to be collected
+        results.close()
+    return _collect(records, failures, declared, ignore_index, text, images)
+
+
+#: file or item of a case, and its record or what is wrong with it
+_Results = Generator[tuple[str, CaseRecord | Exception], None, None]
+
+
+def _scan_files(
+    source: Files,
+    ids: Sequence[int] | None,
+    ignore_index: int | None,
+    num_workers: int,
+    journal: Journal | None,
+) -> _Results:
+    todo = source.paths
+    identities: dict[Path, str] = {}
+    if journal is not None:
+        todo = []
+        for path in source.paths:
+            try:
+                identities[path] = file_identity(path)
+            except (ValueError, OSError) as error:
+                yield str(path), error
+                continue
+            known = journal.find(identities[path])
+            if known is None:
+                todo.append(path)
+            else:
+                yield str(path), known
+    for path, result in count_files(todo, ids, ignore_index, num_workers):
+        if journal is not None and isinstance(result, CaseRecord):
+            if file_identity(path) == identities[path]:
+                journal.add(identities[path], result)
+            else:
+                result = ValueError(f"{path}: the file changed while it was counted, expected it to stay as it was")
+        yield str(path), result
+
+
+def _scan_items(items: LabelItems, num_workers: int, journal: Journal | None) -> _Results:
+    todo: list[int] = []
+    identities: dict[int, str] = {}
+    for index in range(len(items)):
+        if journal is not None:
+            try:
+                identities[index] = items.identity(index)
+            except (ValueError, OSError) as error:
+                yield items.place(index), error
+                continue
+            known = journal.find(identities[index])
+            if known is not None:
+                yield items.place(index), known
+                continue
+        todo.append(index)
+    for index, result in count_items(items, todo, num_workers):
+        if journal is not None and isinstance(result, CaseRecord):
+            journal.add(identities[index], result)
+        yield items.place(index), result
+
+
+def _scan_batches(items: LabelItems, loader: Any) -> _Results:
+    for index, result in count_batches(loader, items):
+        yield f"item {index}", result
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:
+        # the loader of an iterable data set does not know
+        return None
+
+
+def _collect(
+    records: dict[str, CaseRecord],
+    failures: list[Failure],
+    declared: Sequence[int] | None,
+    ignore_index: int | None,
+    text: str,
+    images: dict[str, str],
+) -> LabelScan:
+    if not records:
+        raise ValueError(
+            f"no case could be counted: {len(failures)} failed, the first with: {failures[0].message}"
+            if failures
+            else "data holds no case, expected at least one"
+        )
+    ordered = _named(records)
+    ids = declared
+    if ids is None:
+        ids = sorted({value for record in ordered for value in record.values} - {ignore_index})
+    cases, ignored = {}, 0
+    for record in ordered:
+        counted = select_classes(record.values, ids, ignore_index, record.file or record.name)
+        cases[record.name] = counted.counts.tolist()
+        ignored += counted.ignored
+    totals = [sum(column) for column in zip(*cases.values(), strict=True)]
+    counts = ClassCounts(totals, ids, cases=cases, source=text, ignored=ignored)
+    return LabelScan(counts, ordered, tuple(failures), ignore_index, images)
+
+
+def _named(records: dict[str, CaseRecord]) -> tuple[CaseRecord, ...]:
+    """The records under names that are distinct over the whole scan, in the order of the names."""
+    files = [record.file for record in records.values() if record.file is not None]
+    name_of = dict(zip(files, case_names([Path(file) for file in files]), strict=True))
+    named = {}
+    for record in records.values():
+        name = record.name if record.file is None else name_of[record.file]
+        while name in named:
+            name += "_"
+        named[name] = replace(record, name=name)
+    return tuple(named[name] for name in sorted(named))

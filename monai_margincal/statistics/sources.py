@@ -1,0 +1,133 @@
+"""What `count_labels` accepts as data, brought into two forms: label files to scan, or items to take labels from."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset
+
+_ACCEPTED = (
+    "a MONAI data list, a Dataset, a DataLoader, label files (paths or a pattern such as 'labels/*.nii.gz') or the folder of a "
+    "DICOM series"
+)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Label files to be scanned as they are; the images that belong to them, where the data list says."""
+
+    paths: list[Path]
+    items: list[Mapping[str, Any] | None]
+
+    def images(self) -> dict[str, str]:
+        """Image file per label file, where the data list names one under ``"image"``."""
+        return {
+            str(path): os.fspath(item["image"])
+            for path, item in zip(self.paths, self.items, strict=True)
+            if item is not None and isinstance(item.get("image"), (str, os.PathLike))
+        }
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items of a data set by index, each with a label under ``key`` once ``transform`` was applied."""
+
+    dataset: Any
+    transform: Any
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A DataLoader, counted batch by batch as it comes."""
+
+    loader: Any
+    transform: Any
+
+
+def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batches:
+    """Find out what ``data`` is.
+
+    Args:
+        data: what was given to `count_labels`.
+        key: key of the label in dictionary items.
+        transform: transform to apply before counting, or None.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or a pattern matches nothing.
+        ValueError: there is no data, or an item has no label.
+        TypeError: the data are nothing of what is accepted.
+    """
+    if isinstance(data, DataLoader):
+        return Batches(data, transform)
+    if isinstance(data, (str, os.PathLike)):
+        data = _expand(data)
+    # MONAI's Dataset is no Sequence; a list is
+    if isinstance(data, Dataset):
+        if hasattr(data, "__len__") and len(data) == 0:
+            raise ValueError(f"data is an empty {type(data).__name__}, expected at least one item")
+        return Items(data, transform)
+    if isinstance(data, Mapping):
+        raise TypeError(f"data is a single item with the keys {sorted(map(str, data))}, expected {_ACCEPTED}")
+    if not isinstance(data, Iterable):
+        raise TypeError(f"data is a {type(data).__name__}, expected {_ACCEPTED}")
+    items = list(data)
+    if not items:
+        raise ValueError(f"data is empty, expected at least one case: {_ACCEPTED}")
+    if all(isinstance(item, (str, os.PathLike)) for item in items):
+        paths = [path for item in items for path in _expand(item)]
+        if transform is None:
+            return Files(paths, [None] * len(paths))
+        return Items([{key: str(path)} for path in paths], transform)
+    for index, item in enumerate(items):
+        if isinstance(item, Mapping) and key not in item:
+            raise ValueError(f"data[{index}] has no key {key!r}, found {sorted(map(str, item))}")
+    if transform is None and all(isinstance(item, Mapping) and _is_path(item[key]) for item in items):
+        return Files([_existing(Path(_one_path(item[key]))) for item in items], items)
+    if transform is None:
+        for index, item in enumerate(items):
+            if isinstance(item, Mapping) and _is_path_list(item[key]):
+                raise ValueError(
+                    f"data[{index}][{key!r}] is a list of {len(item[key])} files, expected one; for a label in several files "
+                    "give transform=LoadImaged(...)"
+                )
+    return Items(items, transform)
+
+
+def _expand(path: str | os.PathLike[str]) -> list[Path]:
+    text = os.fspath(path)
+    if Path(text).exists():
+        return [Path(text)]
+    if glob.has_magic(text):
+        found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the pattern may be absolute
+        if not found:
+            raise FileNotFoundError(f"{text}: the pattern matches no file, expected label files")
+        return [Path(name) for name in found]
+    return [_existing(Path(text))]
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file, expected a label file")
+    return path
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike)) or (_is_path_list(value) and len(value) == 1)
+
+
+def _is_path_list(value: Any) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, (str, bytes))
+        and len(value) > 0
+        and all(isinstance(part, (str, os.PathLike)) for part in value)
+    )
+
+
+def _one_path(value: Any) -> str:
+    return os.fspath(value if isinstance(value, (str, os.PathLike)) else value[0])
