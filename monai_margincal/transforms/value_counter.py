@@ -63,7 +63,8 @@ class ValueCounter:
             chunk = chunk.astype(chunk.dtype.newbyteorder("="))
         kind, itemsize = chunk.dtype.kind, chunk.itemsize
         if kind == "b":
-            chunk = chunk.view(np.uint8)
+            # a borrowed boolean buffer may hold any byte for True: Pillow's holds 255
+            chunk = (chunk.view(np.uint8) != 0).view(np.uint8)
         elif kind not in "iuf":
             raise ValueError(f"{self.where}: found voxels of type {chunk.dtype}, expected {self.expected}")
         if chunk.nbytes >= _MIN_RUN_BYTES and itemsize <= 8 and chunk.flags.c_contiguous:

@@ -267,3 +267,8 @@ def test_one_hot_faults(hot: np.ndarray, message: str) -> None:
     """MONAI/pull/5292: overlapping channels are an error, never an argmax."""
     with pytest.raises(ValueError, match=message):
         one_hot_voxel_counts(hot, [0, 1])
+
+
+def test_true_may_be_any_byte() -> None:
+    """Pillow lends boolean arrays whose True is 255."""
+    assert value_counts(np.array([[0, 255], [255, 1]], np.uint8).view(bool)) == {0: 1, 1: 3}
