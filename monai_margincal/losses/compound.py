@@ -43,12 +43,17 @@ class _MarginCalibrationOverlapLoss(_Loss):
         input, target = plain_tensor(input), plain_tensor(target)
         # first, because it refuses what is wrong with the target
         margin = self.margin_calibration(input, target, class_mask)
-        return margin, self.overlap(*self._masked(input, target, class_mask))
+        probabilities, labels, any_valid = self._masked(input, target, class_mask)
+        # of nothing an overlap is whatever the smoothing makes of 0/0
+        return margin, torch.where(any_valid, self.overlap(probabilities, labels), 0.0)
 
     def _masked(
         self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Probabilities and labels (B, N, *spatial), both 0 in ignored voxels and in classes that were not annotated."""
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Probabilities and labels, both 0 in ignored voxels and in classes that were not annotated; is any voxel valid.
+
+        The channels are those that count, (B, N or N - 1, *spatial): without the background where it is left out.
+        """
         margin = self.margin_calibration
         labels, valid = one_hot_target(
             input, target, margin.ignore_index, margin.to_onehot_y, margin.classes_in_messages
@@ -66,17 +71,18 @@ class _MarginCalibrationOverlapLoss(_Loss):
             if annotated is not None:
                 logits = logits.masked_fill(~annotated & valid, -torch.inf)
             probabilities = torch.softmax(logits, dim=1)
-        return torch.where(valid, probabilities, 0.0), labels
+            if not margin.include_background:
+                probabilities, labels = probabilities[:, 1:], labels[:, 1:]
+        return torch.where(valid, probabilities, 0.0), labels, valid.any()
 
 
 class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
     """``lambda_margin`` times `MarginCalibrationLoss` plus ``lambda_dice`` times `monai.losses.DiceLoss`.
 
-    The Dice part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Everything
-    ignored: the margin part is 0 and the Dice part a constant without gradient (0 with the default smoothing). For
-        one-channel logits the
-    Dice part has the foreground only, whatever ``include_background``. A class that ``class_mask`` leaves out counts as in
-    a case where it is neither present nor predicted.
+    The Dice part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
+    valid: 0, with gradients of 0. For one-channel logits the Dice part has the foreground only, whatever
+        ``include_background``. A class
+    that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
 
     Shapes:
         * input: logits (B, N, *spatial), target: every form that `MarginCalibrationLoss` takes; output: scalar.
@@ -163,7 +169,6 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
             global_mean=global_mean,
         )
         overlap = DiceLoss(
-            include_background=include_background,
             squared_pred=squared_pred,
             jaccard=jaccard,
             reduction=reduction,
@@ -200,9 +205,9 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
 class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
     """``lambda_margin`` times `MarginCalibrationLoss` plus ``lambda_tversky`` times `monai.losses.TverskyLoss`.
 
-    The Tversky part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64.
-    Everything ignored: the margin part is 0 and the Tversky part a constant without gradient (0 with the default
-    smoothing). For one-channel logits the Tversky part has the foreground only, whatever ``include_background``. A class
+    The Tversky part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
+    valid: 0, with gradients of 0. For one-channel logits the Tversky part has the foreground only, whatever
+        ``include_background``. A class
     that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
 
     Shapes:
@@ -288,7 +293,6 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
             global_mean=global_mean,
         )
         overlap = TverskyLoss(
-            include_background=include_background,
             alpha=alpha,
             beta=beta,
             reduction=reduction,

@@ -127,7 +127,8 @@ class LovaszSoftmaxLoss(_Loss):
 
     def extra_repr(self) -> str:
         """The settings."""
-        return f"classes={self.classes!r}, per_image={self.per_image}, ignore_index={self.ignore_index}, reduction={self.reduction!r}"
+        settings = ("classes", "per_image", "ignore_index", "reduction")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in settings)
 
 
 def _lovasz(probability: torch.Tensor, foreground: torch.Tensor) -> torch.Tensor:

@@ -181,7 +181,7 @@ class MarginCalibrationLoss(_Loss):
                 annotate; a margin or weight was set to something negative or not finite (looked at on a CPU).
         """
         negative_weight = self.negative_weight
-        if self.negative_weight_is_mean and negative_weight.shape[0] == 1:
+        if self.negative_weight_is_mean and negative_weight.shape[0] == 1 and input.ndim > 1:
             negative_weight = negative_weight / max(input.shape[1], 2)
         reduction = "sum" if self.global_mean else self.reduction
         if torch.jit.is_scripting():

@@ -2,7 +2,7 @@
 
 Two ways lead to the same code: eager calls go through an autograd Function; `torch.compile`, `torch.export` and TorchScript go
 through the registered operator ``torch.ops.margincal.margin_calibration``, which they treat as one opaque step. A second
-derivative is refused by autograd.
+derivative is refused.
 
 On a CPU the eager way computes the gradient while the block is in the cache anyway, and hands it over in backward; everywhere
 else backward computes it afresh from the logits, already multiplied by the incoming gradient, so that a scaled half-precision
@@ -15,7 +15,6 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from .blockwise import ClassTerms, Reading, blockwise_loss, count_valid
 from .targets import holds_class_indices, plain_tensor, with_channel
@@ -133,17 +132,34 @@ class _MarginCalibration(torch.autograd.Function):
         return loss, valid
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_loss: torch.Tensor, _: Any) -> tuple[Any, ...]:
         input, target, *tensors, class_mask, valid = ctx.saved_tensors
         # given away: a second backward through a retained graph computes it again
         gradient, ctx.gradient = ctx.gradient, None
-        # an infinite incoming gradient would turn the 0 of ignored voxels into NaN
-        if gradient is None or not bool(torch.isfinite(grad_loss).all()):
-            gradient = _backward(input, target, tuple(tensors), class_mask, ctx.options, grad_loss, valid)
-        elif grad_loss.ndim > 0 or float(grad_loss) != 1:
-            gradient.mul_(grad_loss)
+        with torch.no_grad():
+            # an infinite incoming gradient would turn the 0 of ignored voxels into NaN
+            if gradient is None or not bool(torch.isfinite(grad_loss).all()):
+                gradient = _backward(input, target, tuple(tensors), class_mask, ctx.options, grad_loss, valid)
+            elif grad_loss.ndim > 0 or float(grad_loss) != 1:
+                gradient.mul_(grad_loss)
+        if torch.is_grad_enabled():  # create_graph=True
+            gradient = _NoSecondDerivative.apply(gradient, input, grad_loss)
         return gradient, *(None,) * 8
+
+
+class _NoSecondDerivative(torch.autograd.Function):
+    """Stands between a gradient and what it depends on, so that differentiating it fails instead of giving nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: torch.Tensor, input: torch.Tensor, grad_loss: torch.Tensor) -> torch.Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        raise RuntimeError(
+            "the margin-calibrated loss has no second derivative: its gradient was differentiated (create_graph=True), expected "
+            "at most one backward pass through the loss"
+        )
 
 
 def _forward(
