@@ -164,8 +164,10 @@ def _scale_bar(axis: Any, shape: tuple[int, int], pixel_mm: float, length_mm: fl
     pixels = length_mm / pixel_mm
     x, y = 0.05 * width, 0.94 * height
     # a dark rim keeps the bar visible on bone and on lung
-    rim = {"path_effects": [Stroke(linewidth=4, foreground="black"), Normal()]}
-    axis.plot([x, x + pixels], [y, y], color="white", linewidth=2.5, solid_capstyle="butt", **rim)
+    rim = [Stroke(linewidth=4, foreground="black"), Normal()]
+    axis.plot([x, x + pixels], [y, y], color="white", linewidth=2.5, solid_capstyle="butt", path_effects=rim)
+    rim = [Stroke(linewidth=2, foreground="black"), Normal()]
     text = f"{length_mm:.0f} mm"
-    rim["path_effects"][0] = Stroke(linewidth=2, foreground="black")
-    axis.text(x + pixels / 2, y - 0.02 * height, text, color="white", ha="center", va="bottom", fontsize=8, **rim)
+    axis.text(
+        x + pixels / 2, y - 0.02 * height, text, color="white", ha="center", va="bottom", fontsize=8, path_effects=rim
+    )

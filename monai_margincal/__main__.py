@@ -1,0 +1,8 @@
+"""``python -m monai_margincal``, also installed as the script ``margincal``."""
+
+from __future__ import annotations
+
+from .cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

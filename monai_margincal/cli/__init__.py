@@ -1,0 +1,83 @@
+"""The command line: one module per verb, each with ``add_arguments(parser)`` and ``run(arguments)``.
+
+Exit status: 0 on success, 2 on bad usage, 1 on any other error, then with one line on stderr that names the file, what was found
+and what was expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+__all__ = ["main"]
+
+#: verb -> (module, one line of help)
+_VERBS = {
+    "demo": ("demo", "train and run a lesion segmentation on the shipped CT, from label counts to a saved mask"),
+    "count": ("count", "count the voxels of every class in label files"),
+    "margins": ("margins", "show the margins that follow from class counts"),
+    "datalist": ("datalist", "write a MONAI data list for a folder of images and labels"),
+    "convert-weights": ("convert_weights", "convert published COPLE-Net weights to this package's layout"),
+    "doctor": ("doctor", "show versions, devices, kernels and image readers"),
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all verbs."""
+    from .. import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="margincal", description="Distribution-aware margin calibration for medical image segmentation."
+    )
+    parser.add_argument("--version", action="version", version=f"monai-margincal {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb, (module, summary) in _VERBS.items():
+        command = import_module(f".{module}", __name__)
+        sub = verbs.add_parser(verb, help=summary, description=command.__doc__, formatter_class=_HelpFormatter)
+        command.add_arguments(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Defaults are shown; the module docstring keeps its lines."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb.
+
+    Args:
+        argv: the words of the command line; default: those of this process.
+
+    Returns:
+        the exit status.
+    """
+    arguments = build_parser().parse_args(argv)
+    try:
+        arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader (head, less) is gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("margincal: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if arguments.debug:
+            raise
+        print(f"margincal {arguments.verb}: {_one_line(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _one_line(error: BaseException) -> str:
+    """The message that says most: MONAI wraps errors of a config, the cause is what the user needs."""
+    while error.__cause__ is not None and str(error.__cause__):
+        error = error.__cause__
+    text = " ".join(str(error).split())
+    return text or type(error).__name__

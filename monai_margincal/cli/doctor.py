@@ -1,0 +1,63 @@
+"""Show what this installation can do: versions, devices, GPU kernels, image readers.
+
+Copy its output into a report of a problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+from importlib import metadata
+
+#: distribution -> what it is for
+_PACKAGES = {
+    "monai-margincal": "this package",
+    "monai": "transforms, inference, bundles",
+    "torch": "tensors and networks",
+    "numpy": "arrays",
+    "nibabel": "reads NIfTI",
+    "SimpleITK": "reads NRRD, MetaImage, DICOM series",
+    "itk": "MONAI's default reader",
+    "pydicom": "reads DICOM SEG",
+    "pytorch-ignite": "training and evaluation loops of bundles",
+    "fire": "command line of bundles",
+    "matplotlib": "pictures",
+    "triton": "optional: GPU kernel of the loss",
+    "onnxruntime": "optional: runs exported networks",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb has no arguments."""
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the report."""
+    import torch
+
+    print(f"Python {platform.python_version()} on {platform.platform()} ({platform.machine()}, {os.cpu_count()} CPUs)")
+    for name, purpose in _PACKAGES.items():
+        print(f"  {name:<16} {_version(name):<16} {purpose}")
+    print(f"CPU threads of torch: {torch.get_num_threads()}")
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            device = torch.cuda.get_device_properties(index)
+            print(f"GPU {index}: {device.name}, {device.total_memory / 2**30:.1f} GiB")
+    else:
+        print("GPU: none that torch can use; everything runs on the CPU")
+    print(f"GPU kernel of the loss: {_kernel(torch.cuda.is_available())}")
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _kernel(has_gpu: bool) -> str:
+    if importlib.util.find_spec("triton") is None:
+        return "off (triton is not installed); the eager path is used"
+    return "on" if has_gpu else "off (no GPU); the eager path is used"

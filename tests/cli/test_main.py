@@ -1,0 +1,59 @@
+"""The command line as a user meets it: exit status, one line per error, help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import monai_margincal
+from monai_margincal import ClassCounts
+from monai_margincal.cli import _VERBS, main
+
+
+def margincal(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "monai_margincal", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def test_bad_usage_exits_with_2():
+    assert margincal("nothing").returncode == 2
+    assert margincal().returncode == 2
+    assert margincal("margins").returncode == 2
+
+
+def test_an_error_is_one_line_on_stderr_and_exit_1(tmp_path):
+    result = margincal("margins", tmp_path / "nothing.json")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "nothing.json: no such file, expected a JSON file of class counts" in result.stderr
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    assert "Traceback" in margincal("--debug", "margins", tmp_path / "nothing.json").stderr
+
+
+def test_a_closed_pipe_is_no_traceback(tmp_path):
+    ClassCounts([980, 20]).to_json(tmp_path / "counts.json")
+    command = f"{sys.executable} -m monai_margincal margins {tmp_path}/counts.json | true"
+    assert "Traceback" not in subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stderr
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"monai-margincal {monai_margincal.__version__}\n"
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+def test_every_verb_explains_itself(verb, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([verb, "--help"])
+    assert len(capsys.readouterr().out.splitlines()) > 5
