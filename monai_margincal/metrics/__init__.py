@@ -1,0 +1,16 @@
+"""Metrics: the intersection over union over a whole data set, and its handler for MONAI's engines."""
+
+from __future__ import annotations
+
+from .confusion import class_iou, class_precision, class_recall, confusion_matrix
+from .dataset_iou import DatasetIoU
+from .handlers import DatasetIoUHandler
+
+__all__ = [
+    "DatasetIoU",
+    "DatasetIoUHandler",
+    "class_iou",
+    "class_precision",
+    "class_recall",
+    "confusion_matrix",
+]

@@ -1,0 +1,143 @@
+"""One confusion matrix, counted exactly, and the per-class quantities that follow from it."""
+
+from __future__ import annotations
+
+import torch
+from monai.data import MetaTensor
+
+_DISCRETE_FIRST = "Logits and probabilities must be made discrete first, e.g. with AsDiscrete(argmax=True)."
+
+#: Voxels counted at a time: temporaries stay in cache on a CPU, and small on a GPU.
+_CHUNK_ON_CPU = 1 << 18
+_CHUNK_ON_DEVICE = 1 << 25
+
+
+def confusion_matrix(
+    y_pred: torch.Tensor, y: torch.Tensor, num_classes: int, ignore_index: int | None = None
+) -> torch.Tensor:
+    """Count the voxels of each pair (true class, predicted class) of ONE image.
+
+    Args:
+        y_pred: prediction, channel first: class indices (1, ...) of any integer or integral float dtype, or one-hot
+            (num_classes, ...). Not logits or probabilities.
+        y: ground truth, in either form, of the same spatial shape.
+        num_classes: number of classes C, background included.
+        ignore_index: voxels whose true class has this id are not counted, whatever is predicted there. It may lie
+            outside 0..C-1 (255, -1) if `y` holds indices.
+
+    Returns:
+        int64 tensor (C, C) on the CPU: rows are true classes, columns predicted ones. Exact at any number of voxels.
+
+    Raises:
+        ValueError: the spatial shapes differ; the number of channels is neither 1 nor `num_classes`; indices are not
+            whole numbers of 0..C-1 (the message lists them); channels are not one-hot.
+
+    Example:
+        >>> import torch
+        >>> from monai_margincal.metrics import confusion_matrix
+        >>> confusion_matrix(torch.tensor([[0, 1, 1, 0]]), torch.tensor([[0, 1, 0, 255]]), num_classes=2, ignore_index=255)
+        tensor([[1, 1],
+                [0, 1]])
+    """
+    predicted, true = _channel_first(y_pred, num_classes, "y_pred"), _channel_first(y, num_classes, "y")
+    if predicted.shape[1:] != true.shape[1:]:
+        raise ValueError(
+            "y_pred and y must have the same spatial shape, "
+            f"got {tuple(predicted.shape[1:])} and {tuple(true.shape[1:])}."
+        )
+    chunk = _CHUNK_ON_CPU if true.device.type == "cpu" else _CHUNK_ON_DEVICE
+    matrix = torch.zeros(num_classes * num_classes, dtype=torch.int64, device=true.device)
+    predicted, true = predicted.flatten(1).to(true.device), true.flatten(1)
+    for p, t in zip(predicted.split(chunk, dim=1), true.split(chunk, dim=1), strict=True):
+        p, t = _class_indices(p, num_classes, "y_pred"), _class_indices(t, num_classes, "y")
+        if ignore_index is not None:
+            valid = t != ignore_index
+            p, t = p[valid], t[valid]
+        _check_range(p, num_classes, "y_pred", None)
+        _check_range(t, num_classes, "y", ignore_index)
+        matrix += torch.bincount(t * num_classes + p, minlength=num_classes * num_classes)
+    return matrix.reshape(num_classes, num_classes).cpu()
+
+
+def class_iou(matrix: torch.Tensor) -> torch.Tensor:
+    """Intersection over union per class, float64 of shape (..., C); NaN for a class seen in neither truth nor prediction.
+
+    Source: Li, Yu, Zhang (arXiv:2011.01462), whose IoU is taken over the whole set.
+
+    Example:
+        >>> import torch
+        >>> from monai_margincal.metrics import class_iou
+        >>> class_iou(torch.tensor([[8, 2, 0], [0, 10, 0], [0, 0, 0]]))
+        tensor([0.8000, 0.8333,    nan], dtype=torch.float64)
+    """
+    hit = matrix.diagonal(dim1=-2, dim2=-1).double()
+    return hit / (matrix.sum(-1) + matrix.sum(-2) - matrix.diagonal(dim1=-2, dim2=-1)).double()
+
+
+def class_recall(matrix: torch.Tensor) -> torch.Tensor:
+    """Correct voxels of a class over its true ones ("pixel accuracy" of the paper's tables); NaN where it has none."""
+    return matrix.diagonal(dim1=-2, dim2=-1).double() / matrix.sum(-1).double()
+
+
+def class_precision(matrix: torch.Tensor) -> torch.Tensor:
+    """Correct voxels of a class over those predicted as it; NaN where it was never predicted."""
+    return matrix.diagonal(dim1=-2, dim2=-1).double() / matrix.sum(-2).double()
+
+
+def _channel_first(value: torch.Tensor, num_classes: int, name: str) -> torch.Tensor:
+    """Return the plain tensor, at least two-dimensional, with 1 or `num_classes` channels."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(value).__name__}.")
+    channels = value.shape[0] if value.dim() > 1 else 0
+    if channels not in (1, num_classes):
+        raise ValueError(
+            f"{name} must have 1 channel (class indices) or {num_classes} (one-hot), "
+            f"got an image of shape {tuple(value.shape)}, channel first."
+        )
+    value = value.detach()
+    return value.as_tensor() if isinstance(value, MetaTensor) else value
+
+
+def _class_indices(voxels: torch.Tensor, num_classes: int, name: str) -> torch.Tensor:
+    """Turn voxels (1, n) of indices or (num_classes, n) one-hot into int64 indices (n,), not yet checked for their range."""
+    if voxels.shape[0] == 1:
+        indices = voxels[0]
+        if indices.is_floating_point():
+            fractional = indices.remainder(1) != 0  # also true for NaN and infinities
+            if fractional.any():
+                raise ValueError(
+                    f"{name} holds the value {indices[fractional][0].item():g}, expected whole class indices 0 to "
+                    f"{num_classes - 1}. {_DISCRETE_FIRST}"
+                )
+        return indices.to(torch.int64)  # before any comparison: in uint8, -1 and 255 would be equal
+    member = voxels == 1
+    neither = (voxels != 0) != member
+    if neither.any():
+        raise ValueError(
+            f"{name} has {num_classes} channels but is not one-hot: it holds the value "
+            f"{voxels[neither][0].item():g}, expected 0 and 1. {_DISCRETE_FIRST}"
+        )
+    classes = member.sum(0, dtype=torch.int32)
+    if (classes != 1).any():
+        raise ValueError(
+            f"{name} has {num_classes} channels but is not one-hot: it holds voxels of "
+            f"{sorted(set(classes.unique().tolist()) - {1})} classes, expected exactly 1."
+        )
+    indices = torch.zeros_like(classes, dtype=torch.int64)
+    for k in range(1, num_classes):  # argmax along the first axis is 60 times slower
+        indices.add_(member[k], alpha=k)
+    return indices
+
+
+def _check_range(indices: torch.Tensor, num_classes: int, name: str, ignore_index: int | None) -> None:
+    if not indices.numel():
+        return
+    low, high = torch.aminmax(indices)
+    if low < 0 or high >= num_classes:
+        outside = indices[(indices < 0) | (indices >= num_classes)].unique().tolist()
+        listed = ", ".join(map(str, outside[:8])) + (", ..." if len(outside) > 8 else "")
+        ignored = "" if ignore_index is None else f" (ignore_index is {ignore_index})"
+        raise ValueError(
+            f"{name} holds class ids outside 0 to {num_classes - 1}: {listed}{ignored}. "
+            "Pass ignore_index for true labels that must not count, or a larger num_classes."
+        )
