@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import threading
 import zlib
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,10 @@ BUFFER_BYTES = 1 << 19
 def count_stream(body: VoxelBody, counter: ValueCounter) -> str:
     """Add all voxels of a file to ``counter``; the memory used does not depend on their number.
 
+    Args:
+        body: where the voxels are.
+        counter: where they are counted.
+
     Returns:
         how the voxels were read, for example ``"stream gzip (isal)"``.
 
@@ -40,23 +46,17 @@ def count_stream(body: VoxelBody, counter: ValueCounter) -> str:
         ValueError: it ends early, goes on after the last voxel, or its checksum is wrong.
     """
     where = counter.where
-    buffer = bytearray(BUFFER_BYTES)
     with naming(body.file, f"{body.voxels} voxels of {body.dtype.name}"), body.file.open("rb", buffering=0) as file:
         file.seek(body.start)
         stream = _decoded(file, body.encoding)
         _skip(stream, body.skip, where)
-        left = body.voxels * body.dtype.itemsize
-        view = memoryview(buffer)
-        as_voxels = np.frombuffer(buffer, body.dtype)
-        while left:
-            got = _fill(stream, view[: min(left, BUFFER_BYTES)])
-            if got < min(left, BUFFER_BYTES):
-                total = body.voxels * body.dtype.itemsize
-                raise ValueError(
-                    f"{where}: found {total - left + got} bytes of voxels, expected {total}: it is truncated"
-                )
-            counter.add(as_voxels[: got // body.dtype.itemsize])
-            left -= got
+        total = body.voxels * body.dtype.itemsize
+        found = 0
+        for block in _decode(stream, total):
+            counter.add(block[: len(block) - len(block) % body.dtype.itemsize].view(body.dtype))
+            found += len(block)
+        if found < total:
+            raise ValueError(f"{where}: found {found} bytes of voxels, expected {total}: it is truncated")
         # reading on to the end also checks the checksum of a compressed body
         if stream.read(1):
             raise ValueError(
@@ -64,6 +64,28 @@ def count_stream(body: VoxelBody, counter: ValueCounter) -> str:
                 "the header does not fit the file"
             )
     return "stream raw" if body.encoding == "raw" else f"stream {body.encoding} ({INFLATE})"
+
+
+_kept = threading.local()
+
+
+def _buffer() -> np.ndarray:
+    """The buffer of this thread, the same for every file: fresh memory costs more than decoding into it."""
+    if not hasattr(_kept, "buffer"):
+        _kept.buffer = np.empty(BUFFER_BYTES, np.uint8)
+    return _kept.buffer
+
+
+def _decode(stream: Any, total: int) -> Generator[np.ndarray, None, None]:
+    """Blocks of ``total`` bytes of a stream, all in one buffer; fewer bytes where the stream ends before."""
+    buffer = _buffer()
+    left = total
+    while left:
+        got = _fill(stream, buffer.data[: min(left, BUFFER_BYTES)])
+        yield buffer[:got]
+        if got < min(left, BUFFER_BYTES):
+            return
+        left -= got
 
 
 def _decoded(file: Any, encoding: str) -> Any:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from .value_counter import CHUNK_ELEMENTS, ValueCounter
-from .voxel_counts import VoxelCounts
+from .value_counter import ValueCounter
+from .voxel_counts import VoxelCounts, as_numpy
+
+if TYPE_CHECKING:
+    import torch
+
+#: Voxels that are compared at once, in all channels.
+_BLOCK_VOXELS = 1 << 18
 
 
 def one_hot_voxel_counts(
@@ -31,9 +37,7 @@ def one_hot_voxel_counts(
         >>> one_hot_voxel_counts(np.array([[1, 1, 0], [0, 0, 1]]), ids=[0, 1])
         VoxelCounts(ids=(0, 1), counts=array([2, 1]), ignored=0)
     """
-    array = label.detach().cpu().as_subclass(torch.Tensor) if isinstance(label, torch.Tensor) else label
-    if isinstance(array, torch.Tensor):
-        array = (array.float() if array.dtype == torch.bfloat16 else array).numpy()
+    array = as_numpy(label)
     if array.ndim < 2 or array.shape[0] != len(ids):
         raise ValueError(f"{where}: found shape {tuple(array.shape)}, expected one channel per class id {list(ids)}")
     if array.size == 0:
@@ -42,8 +46,8 @@ def one_hot_voxel_counts(
     counts = np.zeros(len(ids), np.int64)
     ignored = 0
     channels = array.reshape(len(ids), -1)
-    for start in range(0, channels.shape[1], CHUNK_ELEMENTS):
-        block = channels[:, start : start + CHUNK_ELEMENTS]
+    for start in range(0, channels.shape[1], _BLOCK_VOXELS):
+        block = channels[:, start : start + _BLOCK_VOXELS]
         if ignore_index is not None and ignore_index not in (0, 1):
             left_out = (block == ignore_index).all(axis=0)
             ignored += int(left_out.sum())

@@ -1,27 +1,39 @@
-"""Exact counts of the values in a stream of label voxels, at a small multiple of the time that reading them takes.
+"""Exact counts of the values in a stream of label voxels, at a small multiple of the time that decoding them takes.
 
-Label volumes are made of long runs, so a chunk is looked at as 8-byte words first: equal neighbours are counted by the length
-of their run, and only the few words at the edges of a structure are looked at voxel by voxel. A chunk without runs is counted
-voxel by voxel. Either way the counts are exact integers, whatever the order and the size of the chunks.
+Label volumes are made of long runs, so a chunk is looked at as 8-byte words first: equal neighbours are one run, counted by
+its length, and only the few words at the edges of a structure are looked at voxel by voxel. Runs of many chunks are collected
+before they are evaluated. A chunk without runs is counted voxel by voxel. Either way the counts are exact integers, whatever
+the order and the size of the chunks.
 
 Why these building blocks: `torch.bincount` is the fastest exact histogram at hand, but it refuses floats and booleans, wraps
 silently after a careless cast to uint8 (300 becomes 44), and `torch.histc` saturates at 2^25 voxels on float32. So values are
-checked before any narrowing, and floats are counted as integers only if they are integers.
+checked before any narrowing, and floats are counted as integers only if they are integers. torch is imported where the voxels
+are worth it: a worker process on small files does without.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 
-#: Elements that are converted, compared or counted at once: temporaries stay in the cache.
-CHUNK_ELEMENTS = 1 << 19
-#: A histogram array over [lowest, highest] value is used up to this width, hashing/sorting beyond it.
+#: Bytes that are converted, compared or counted at once: temporaries stay in the cache.
+CHUNK_BYTES = 1 << 19
+#: A histogram array over [lowest, highest] value is used up to this width, sorting beyond it.
 _DENSE_WIDTH = 1 << 16
 #: Runs pay off only while they are at least this many words long on average.
-_MIN_MEAN_RUN = 4
-#: Below this many voxels the bookkeeping of runs costs more than it saves.
+_MIN_MEAN_RUN = 3
+#: Below this many bytes the bookkeeping of runs costs more than it saves.
 _MIN_RUN_BYTES = 1 << 14
+#: Background is skipped by blocks of this size.
+_BLOCK_BYTES = 1 << 13
+#: Up to this label value, comparing with each is faster than looking for runs.
+_FEW_CLASSES = 2
+#: Runs that are collected before they are evaluated.
+_STAGED_RUNS = 1 << 15
+#: From this many voxels on (of all arrays together), importing torch for its faster histogram pays.
+_MIN_TORCH_VOXELS = 1 << 18
+_TORCH_TYPES = tuple(np.dtype(name) for name in ("uint8", "int16", "int32", "int64"))
+#: bytes of a voxel -> the word that holds the value 1 in each of its voxels
+_ONE_IN_EVERY_VOXEL = {1: 0x0101010101010101, 2: 0x0001000100010001, 4: 0x0000000100000001, 8: 1}
 
 
 class ValueCounter:
@@ -42,8 +54,14 @@ class ValueCounter:
     def __init__(self, where: str = "label", expected: str = "integer class ids") -> None:
         self.where = where
         self.expected = expected
-        self._bytes = np.zeros(256, np.int64)
-        self._others: dict[int, int] = {}
+        self._counts: dict[int, int] = {}
+        self._seen = 0
+        self._words = np.empty(0, np.uint64)
+        self._lengths = np.empty(0, np.int64)
+        self._staged = 0
+        self._staged_dtype = np.dtype(np.uint8)
+        # kept, because fresh memory for every comparison costs more than the comparison
+        self._mask = np.empty(CHUNK_BYTES, bool)
 
     def add(self, voxels: np.ndarray) -> None:
         """Count the voxels of one array of any shape, memory layout and byte order.
@@ -52,15 +70,21 @@ class ValueCounter:
             voxels: boolean, integer, or floating point with integral values.
 
         Raises:
-            ValueError: a value is NaN, infinite, not integral or beyond int64, or the voxels are not plain numbers.
+            ValueError: a value is NaN, infinite, not integral or beyond int64, or the voxels are not plain numbers. It may be
+                raised by a later `add` or by `counts`.
         """
         flat = voxels.reshape(-1) if voxels.flags.c_contiguous else voxels.ravel(order="K")
-        for start in range(0, flat.size, CHUNK_ELEMENTS):
-            self._add_chunk(flat[start : start + CHUNK_ELEMENTS])
+        self._seen += flat.size
+        step = max(CHUNK_BYTES // max(flat.itemsize, 1), 1)
+        for start in range(0, flat.size, step):
+            self._add_chunk(flat[start : start + step])
+
+    def counts(self) -> dict[int, int]:
+        """Voxels per value, ``{value: count}`` in ascending order of the values, as Python integers."""
+        self._evaluate_runs()
+        return dict(sorted(self._counts.items()))
 
     def _add_chunk(self, chunk: np.ndarray) -> None:
-        if not chunk.dtype.isnative:
-            chunk = chunk.astype(chunk.dtype.newbyteorder("="))
         kind, itemsize = chunk.dtype.kind, chunk.itemsize
         if kind == "b":
             # a borrowed boolean buffer may hold any byte for True: Pillow's holds 255
@@ -68,56 +92,112 @@ class ValueCounter:
         elif kind not in "iuf":
             raise ValueError(f"{self.where}: found voxels of type {chunk.dtype}, expected {self.expected}")
         if chunk.nbytes >= _MIN_RUN_BYTES and itemsize <= 8 and chunk.flags.c_contiguous:
+            chunk = self._without_background(chunk)
+            if chunk.size and self._add_few(chunk):
+                return
             whole = chunk.size - chunk.size % (8 // itemsize)
-            if self._add_runs(chunk[:whole]):
+            if whole and self._add_runs(chunk[:whole]):
                 chunk = chunk[whole:]
         if chunk.size:
             self._add_voxels(chunk)
 
+    def _without_background(self, chunk: np.ndarray) -> np.ndarray:
+        """Count blocks that hold nothing but zero bytes, the most frequent content by far; the rest of the chunk."""
+        whole = chunk.nbytes - chunk.nbytes % _BLOCK_BYTES
+        as_bytes = chunk.view(np.uint8)
+        # the largest byte is the cheapest question there is: several times as fast as looking for runs
+        if not as_bytes.max():
+            self._tally([0], [chunk.size])
+            return chunk[:0]
+        blocks = as_bytes[:whole].reshape(-1, _BLOCK_BYTES)
+        filled = np.flatnonzero(blocks.max(axis=1))
+        empty = len(blocks) - len(filled)
+        if 4 * empty < len(blocks):
+            return chunk
+        self._tally([0], [empty * (_BLOCK_BYTES // chunk.itemsize)])
+        rest = chunk[whole // chunk.itemsize :]
+        # runs do not mind that blocks which were apart are now neighbours
+        return np.concatenate([blocks[filled].reshape(-1).view(chunk.dtype), rest]) if len(filled) else rest
+
+    def _add_few(self, chunk: np.ndarray) -> bool:
+        """Count a chunk of 0 and a few more classes by comparing; False (and nothing counted) if it holds anything else."""
+        if chunk.dtype.kind == "f" or chunk.itemsize > 2 or not chunk.dtype.isnative:
+            return False
+        highest = int(chunk.max())
+        if highest > _FEW_CLASSES or (chunk.dtype.kind == "i" and int(chunk.min()) < 0):
+            return False
+        if highest == 1 and chunk.itemsize == 1:
+            counts = [int(np.count_nonzero(chunk.view(bool)))]
+        else:
+            equal = self._mask[: chunk.size]
+            counts = [int(np.count_nonzero(np.equal(chunk, value, out=equal))) for value in range(1, highest + 1)]
+        self._tally(list(range(highest + 1)), [chunk.size - sum(counts), *counts])
+        return True
+
     def _add_runs(self, chunk: np.ndarray) -> bool:
-        """Count by runs of equal 8-byte words; False (and nothing counted) where there are too few runs to pay off."""
+        """Collect the runs of equal 8-byte words; False (and nothing collected) where there are too few to pay off."""
         words = chunk.view(np.uint64)
-        changes = np.flatnonzero(words[1:] != words[:-1])
+        changes = np.flatnonzero(np.not_equal(words[1:], words[:-1], out=self._mask[: len(words) - 1]))
         runs = len(changes) + 1
         if runs * _MIN_MEAN_RUN > len(words):
             return False
-        last = np.empty(runs, np.int64)
-        last[:-1] = changes
-        last[-1] = len(words) - 1
-        word_of_run = words[last]
-        self._add_voxels(word_of_run.view(chunk.dtype))
-        # The words above stand for one repetition of each run; what follows adds the others.
-        repeats = np.empty(runs, np.int64)
-        repeats[0] = last[0]
-        np.subtract(last[1:], last[:-1], out=repeats[1:])
-        repeats[1:] -= 1
-        longer = np.flatnonzero(repeats)
-        if len(longer):
-            per_word = 8 // chunk.itemsize
-            voxels = word_of_run[longer].view(chunk.dtype).reshape(-1, per_word)
-            repeats = repeats[longer]
-            if (voxels == voxels[:, :1]).all():
-                self._add_weighted(voxels[:, 0], repeats * per_word)
-            else:
-                self._add_weighted(voxels.reshape(-1), np.repeat(repeats, per_word))
+        if self._staged + runs > len(self._words) or chunk.dtype != self._staged_dtype:
+            self._evaluate_runs()
+            self._staged_dtype = chunk.dtype
+            if runs > len(self._words):
+                room = max(runs, _STAGED_RUNS)
+                self._words, self._lengths = np.empty(room, np.uint64), np.empty(room, np.int64)
+        start, end = self._staged, self._staged + runs
+        np.take(words, changes, out=self._words[start : end - 1], mode="clip")
+        self._words[end - 1] = words[-1]
+        lengths = self._lengths[start:end]
+        if runs > 1:
+            lengths[0] = changes[0] + 1
+            np.subtract(changes[1:], changes[:-1], out=lengths[1:-1])
+            lengths[-1] = len(words) - 1 - changes[-1]
+        else:
+            lengths[0] = len(words)
+        self._staged = end
         return True
+
+    def _evaluate_runs(self) -> None:
+        words, lengths = self._words[: self._staged], self._lengths[: self._staged]
+        dtype = self._staged_dtype
+        self._staged = 0
+        if not len(words):
+            return
+        per_word = 8 // dtype.itemsize
+        first = words.view(f"u{dtype.itemsize}")[::per_word]
+        uniform = words == first * np.uint64(_ONE_IN_EVERY_VOXEL[dtype.itemsize])
+        inside = np.flatnonzero(uniform)
+        if len(inside):
+            self._add_weighted(first[inside].view(dtype), lengths[inside] * per_word)
+        if len(inside) < len(words):
+            edges = np.flatnonzero(~uniform)
+            edge_words, repeats = words[edges], lengths[edges] - 1
+            self._add_voxels(edge_words.view(dtype))
+            repeated = np.flatnonzero(repeats)
+            if len(repeated):
+                # a pattern of several values that fills equal words one after the other
+                voxels = edge_words[repeated].view(dtype)
+                self._add_weighted(voxels, np.repeat(repeats[repeated], per_word))
 
     def _add_voxels(self, voxels: np.ndarray) -> None:
         voxels = self._as_integers(voxels)
-        if voxels.dtype == np.uint8:
-            # torch warns about arrays it could not write to, such as memory-mapped files
-            own = voxels if voxels.flags.writeable else voxels.copy()
-            self._bytes += torch.bincount(torch.from_numpy(own), minlength=256).numpy()
-            return
         low, high = int(voxels.min()), int(voxels.max())
         if high - low >= _DENSE_WIDTH:
             values, counts = np.unique(voxels, return_counts=True)
             self._tally(values.tolist(), counts.tolist())
             return
-        self._tally_dense(torch.bincount(torch.from_numpy(_from_zero(voxels, low))).numpy(), low)
+        if self._seen < _MIN_TORCH_VOXELS or voxels.dtype not in _TORCH_TYPES or low < 0:
+            self._tally_dense(np.bincount(_from_zero(voxels, low)), low)
+        elif high < _DENSE_WIDTH:
+            self._tally_dense(_histogram(voxels, high), 0)
+        else:
+            self._tally_dense(_histogram(_from_zero(voxels, low), high - low), low)
 
     def _add_weighted(self, voxels: np.ndarray, weights: np.ndarray) -> None:
-        # Weights add up to at most one chunk, far below 2^53, so their float64 sums are exact.
+        # Weights add up to at most the voxels of all collected runs, far below 2^53, so their float64 sums are exact.
         voxels = self._as_integers(voxels)
         low, high = int(voxels.min()), int(voxels.max())
         if high - low >= _DENSE_WIDTH:
@@ -132,9 +212,12 @@ class ValueCounter:
 
     def _tally(self, values: list[int], counts: list[int]) -> None:
         for value, count in zip(values, counts, strict=True):
-            self._others[value] = self._others.get(value, 0) + count
+            if count:
+                self._counts[value] = self._counts.get(value, 0) + count
 
     def _as_integers(self, voxels: np.ndarray) -> np.ndarray:
+        if not voxels.dtype.isnative:
+            voxels = voxels.astype(voxels.dtype.newbyteorder("="))
         if voxels.dtype.kind != "f":
             return voxels
         with np.errstate(invalid="ignore"):
@@ -148,12 +231,19 @@ class ValueCounter:
             )
         return integers
 
-    def counts(self) -> dict[int, int]:
-        """Voxels per value, ``{value: count}`` in ascending order of the values, as Python integers."""
-        total = dict(self._others)
-        for value in np.flatnonzero(self._bytes).tolist():
-            total[value] = total.get(value, 0) + int(self._bytes[value])
-        return dict(sorted(total.items()))
+
+def _histogram(voxels: np.ndarray, high: int) -> np.ndarray:
+    """Voxels per value 0 ... high, of integers in that range."""
+    import torch
+
+    # torch warns about arrays it could not write to, such as memory-mapped files
+    voxels = voxels if voxels.flags.writeable else voxels.copy()
+    if voxels.dtype != np.uint8 or high > 127 or len(voxels) % 2 or not voxels.flags.c_contiguous:
+        return torch.bincount(torch.from_numpy(voxels), minlength=high + 1).numpy()
+    # Two voxels at a time: half as many increments. A pair is 256 times one voxel plus the other, below 2^15.
+    pairs = torch.bincount(torch.from_numpy(voxels.view(np.int16)), minlength=(high + 1) * 256).numpy()
+    table = pairs.reshape(high + 1, 256)
+    return table.sum(axis=1) + table.sum(axis=0)[: high + 1]
 
 
 def _from_zero(voxels: np.ndarray, low: int) -> np.ndarray:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import torch
 
 from .class_ids import as_integer, declared_class_ids
 from .value_counter import ValueCounter
@@ -67,19 +67,19 @@ def value_counts(label: Any, where: str = "label", expected: str = "integer clas
         TypeError: the label is no array of numbers.
 
     Example:
+        >>> import torch
         >>> value_counts(torch.tensor([[3.0, 0.0, 3.0]]))
         {0: 1, 3: 2}
     """
-    if isinstance(label, torch.Tensor):
-        tensor = label.detach().as_subclass(torch.Tensor)
-        if tensor.dtype.is_complex:
-            raise TypeError(f"{where}: found a tensor of type {tensor.dtype}, expected {expected}")
-        if tensor.device.type != "cpu":
-            # counted where it lies: what crosses the bus is one number per class, not one per voxel
-            tensor, repeats = torch.unique(tensor, return_counts=True)
-            values = value_counts(tensor.cpu(), where, expected) if tensor.numel() else {}
-            return dict(zip(values, repeats.tolist(), strict=True)) if values else _refuse_empty(where, label)
-        label = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    if _on_device(label):
+        # counted where it lies: what crosses the bus is one number per class, not one per voxel
+        import torch
+
+        tensor, repeats = torch.unique(label.detach().as_subclass(torch.Tensor), return_counts=True)
+        if tensor.numel() == 0:
+            _refuse_empty(where, label)
+        return dict(zip(value_counts(tensor.cpu(), where, expected), repeats.tolist(), strict=True))
+    label = as_numpy(label)
     if not isinstance(label, np.ndarray):
         raise TypeError(f"{where}: found {type(label).__name__}, expected an array or tensor of {expected}")
     if label.size == 0:
@@ -87,6 +87,21 @@ def value_counts(label: Any, where: str = "label", expected: str = "integer clas
     counter = ValueCounter(where, expected)
     counter.add(label)
     return counter.counts()
+
+
+def as_numpy(label: Any) -> Any:
+    """The memory of a tensor as an array; what is no tensor stays as it is."""
+    # nobody can hold a tensor without torch being imported, and counting files does without
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(label, torch.Tensor):
+        return label
+    tensor = label.detach().cpu().as_subclass(torch.Tensor)
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _on_device(label: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(label, torch.Tensor) and label.device.type != "cpu"
 
 
 def select_classes(
@@ -164,5 +179,5 @@ def _shortened(values: Sequence[int], limit: int = 16, brackets: bool = False) -
     return f"[{shown}]" if brackets else shown
 
 
-def _refuse_empty(where: str, label: Any) -> dict[int, int]:
+def _refuse_empty(where: str, label: Any) -> NoReturn:
     raise ValueError(f"{where}: found an empty label of shape {tuple(label.shape)}, expected at least one voxel")

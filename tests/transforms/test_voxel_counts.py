@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from monai_margincal.transforms import label_voxel_counts
 from monai_margincal.transforms.one_hot import one_hot_voxel_counts
-from monai_margincal.transforms.value_counter import CHUNK_ELEMENTS, ValueCounter
+from monai_margincal.transforms.value_counter import CHUNK_BYTES, ValueCounter
 from monai_margincal.transforms.voxel_counts import value_counts
 
 INTEGERS = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
@@ -41,7 +41,7 @@ def test_runs_equal_unique_for_every_type(dtype: str, byteorder: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "int32", "int64", "float32", "float64"])
 def test_noise_without_runs_equals_unique(dtype: str) -> None:
-    array = np.random.default_rng(1).integers(0, 120, CHUNK_ELEMENTS + 12_345).astype(dtype)
+    array = np.random.default_rng(1).integers(0, 120, CHUNK_BYTES + 12_345).astype(dtype)
     assert value_counts(array) == oracle(array)
 
 
@@ -138,12 +138,12 @@ def test_large_ids_survive(array: np.ndarray, expected: dict[int, int]) -> None:
 def test_more_than_2_to_the_31_voxels() -> None:
     """Counts beyond int32, without the memory for them: one array seen through a zero stride."""
     counter = ValueCounter()
-    chunk = np.zeros(CHUNK_ELEMENTS, np.uint8)
+    chunk = np.zeros(CHUNK_BYTES, np.uint8)
     chunk[-1] = 3
-    for _ in range(2**31 // CHUNK_ELEMENTS + 1):
+    for _ in range(2**31 // CHUNK_BYTES + 1):
         counter.add(chunk)
-    times = 2**31 // CHUNK_ELEMENTS + 1
-    assert counter.counts() == {0: times * (CHUNK_ELEMENTS - 1), 3: times}
+    times = 2**31 // CHUNK_BYTES + 1
+    assert counter.counts() == {0: times * (CHUNK_BYTES - 1), 3: times}
     assert sum(counter.counts().values()) > 2**31
 
 
@@ -214,7 +214,7 @@ def test_undeclared_ids_are_those_present() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "error"), [([0, 1], TypeError), ("label.nii", TypeError), (torch.tensor([1j]), TypeError)]
+    ("label", "error"), [([0, 1], TypeError), ("label.nii", TypeError), (torch.tensor([1j]), ValueError)]
 )
 def test_what_is_no_array_is_a_type_error(label: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="expected"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import nibabel as nib
 import numpy as np
@@ -42,8 +42,7 @@ def _describe_single(path: Path) -> LabelImage:
             kind = "compressed" if compressed else "not compressed"
             raise ValueError(f"{path}: found a file that is {kind} by gzip, against its name; expected {_EXPECTED}")
         file.seek(0)
-        stream: Any = gzip.GzipFile(fileobj=file) if compressed else file
-        head = stream.read(540)
+        head = _inflated_start(file, 540) if compressed else file.read(540)
     if len(head) < 348:
         raise ValueError(f"{path}: found {len(head)} bytes, too few for a header, expected {_EXPECTED}")
     sizes = {order: int.from_bytes(head[:4], name) for order, name in (("<", "little"), (">", "big"))}  # type: ignore[arg-type]
@@ -75,6 +74,15 @@ def _describe_single(path: Path) -> LabelImage:
         encoding, start, skip = ("gzip", 0, int(offset)) if compressed else ("raw", int(offset), 0)
         body = VoxelBody(path, start, encoding, skip, dtype, voxels)
     return LabelImage(path, "NIfTI", shape, dtype.name, _affine(header), body, "nibabel", lambda: _load(path))
+
+
+def _inflated_start(file: BinaryIO, count: int) -> bytes:
+    """The first bytes of a gzip stream, without setting up a reader for all of it."""
+    decoder = zlib.decompressobj(wbits=31)
+    start = b""
+    while len(start) < count and not decoder.eof and (block := file.read(4096)):
+        start += decoder.decompress(block, count - len(start))
+    return start
 
 
 def _describe_pair(path: Path) -> LabelImage:
