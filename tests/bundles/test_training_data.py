@@ -1,0 +1,124 @@
+"""Training on data as they come: healthy scans, empty slices, planes smaller than the patch, wrong labels."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import nibabel
+import numpy as np
+import pytest
+
+AFFINE = np.diag([-0.7, -0.7, 5.0, 1.0])
+
+
+def write(root, case, image, label, label_affine=AFFINE):
+    for kind, array, affine in (("images", image, AFFINE), ("labels", label, label_affine)):
+        (root / kind).mkdir(exist_ok=True)
+        nibabel.save(nibabel.Nifti1Image(array, affine), root / kind / f"{case}.nii.gz")
+
+
+def volume(shape=(48, 40, 6), lesion=True, seed=0):
+    image = np.random.RandomState(seed).randint(-1000, 200, shape).astype(np.int16)
+    label = np.zeros(shape, np.uint8)
+    if lesion:
+        label[10:20, 12:20, 2] = 1
+        image[label == 1] = 50
+    return image, label
+
+
+def test_healthy_scans_and_empty_slices_train_without_a_warning(workflow, tmp_path):
+    """MONAI issues 6576 and 5330: sampling by class complained or stopped at a scan without lesion."""
+    for index, lesion in enumerate([True, False, False, True]):
+        write(tmp_path, f"case{index}", *volume(lesion=lesion, seed=index))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = workflow(
+            ("train",),
+            "train",
+            dataset_dir=str(tmp_path),
+            epochs=2,
+            patch_size=[64, 32],  # wider than the planes along one axis
+            slices_per_volume=3,
+            val_cases=["case1", "case3"],
+        )
+        loaded.run()
+        loaded.finalize()
+    about = [str(w.message) for w in caught if issubclass(w.category, UserWarning | RuntimeWarning)]
+    about = [text for text in about if "log level" not in text and "nvImageCodec" not in text]
+    assert not about
+    assert (tmp_path / "models" / "model.pt").is_file()
+    metrics = loaded.evaluator.state.metrics
+    assert 0 <= metrics["val_iou"] <= 1
+    assert metrics["val_iou_images_lesion"] in (1, 2)
+
+
+def test_nothing_but_healthy_scans_is_refused(workflow, tmp_path):
+    """There is nothing to learn and no margin for a class that fills everything."""
+    for index in range(2):
+        write(tmp_path, f"case{index}", *volume(lesion=False, seed=index))
+    with pytest.raises(RuntimeError) as raised:
+        workflow(("train",), "train", dataset_dir=str(tmp_path), epochs=1, patch_size=[32, 32])
+    assert "class '0' fills everything (11520 voxels)" in causes(raised.value)
+
+
+def test_crops_are_balanced_by_class(workflow, tmp_path):
+    write(tmp_path, "a", *volume((64, 64, 40)))
+    write(tmp_path, "b", *volume((64, 64, 40)))
+    loaded = workflow(("train",), "train", dataset_dir=str(tmp_path), patch_size=[64, 64], slices_per_volume=100)
+    crops = loaded.train_dataset[0]
+    with_lesion = sum(bool(crop["label"].any()) for crop in crops)
+    assert 35 <= with_lesion <= 68, "half of the crops are centred on the one slice of 40 that holds the lesion"
+    assert {crop["image"].shape for crop in crops} == {(1, 64, 64)}
+    assert type(crops[0]["image"]).__name__ == "Tensor", "no metadata is dragged through the training"
+
+
+def test_augmentation_moves_image_and_label_together(workflow, tmp_path):
+    image, label = volume((64, 64, 4))
+    image[label == 0] = -1400
+    write(tmp_path, "a", image, label)
+    write(tmp_path, "b", image, label)
+    loaded = workflow(
+        ("train",), "train", dataset_dir=str(tmp_path), patch_size=[64, 64], slices_per_volume=30, augmentation_prob=1.0
+    )
+    agreement = []
+    for crop in loaded.train_dataset[0]:
+        bright, marked = crop["image"][0] > 0.5, crop["label"][0] == 1
+        if marked.any():
+            agreement.append(((bright & marked).sum() / (bright | marked).sum()).item())
+    assert len(agreement) > 5
+    assert min(agreement) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("value", r"b\.nii\.gz.*2|2.*b\.nii\.gz"),
+        (
+            "slice",
+            r"images/b\.nii\.gz\) has shape \(48, 40, 6\), label \(.*labels/b\.nii\.gz\) has shape \(48, 40, 5\)",
+        ),
+        ("header", r"labels/b\.nii\.gz\) has .* voxels, allowed are 0\.5"),
+    ],
+)
+def test_a_wrong_label_stops_the_training_and_is_named(workflow, tmp_path, fault, message):
+    """MONAI issue 5881, tutorials issue 578: a label of 2 was an index error without a file."""
+    write(tmp_path, "a", *volume(seed=1))
+    image, label = volume()
+    if fault == "value":
+        label[0, 0, 0] = 2
+    write(
+        tmp_path, "b", image, label[..., :5] if fault == "slice" else label, np.eye(4) if fault == "header" else AFFINE
+    )
+    with pytest.raises(RuntimeError) as raised:
+        workflow(("train",), "train", dataset_dir=str(tmp_path), patch_size=[32, 32], epochs=1, val_cases="a").run()
+    assert re.search(message, causes(raised.value)), causes(raised.value)
+
+
+def causes(error):
+    """The messages of an error and of all that led to it, as a traceback shows them."""
+    messages = []
+    while error is not None:
+        messages.append(str(error))
+        error = error.__cause__ or error.__context__
+    return "\n".join(messages)
