@@ -87,7 +87,7 @@ def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, natur
     iou = _checked_iou(iou)
     if not (math.isfinite(maximum) and maximum >= 0):
         raise ValueError(f"maximum must be finite and >= 0, found {maximum!r}")
-    margin = -torch.log2((2 * iou - 1).clamp_min(0))  # infinite at J <= 1/2, then bounded
+    margin = 0.0 - torch.log2((2 * iou - 1).clamp_min(0))  # infinite at J <= 1/2, then bounded; 0.0 - 0 is not -0
     return (margin * math.log(2) if natural else margin).clamp(0.0, maximum)
 
 
@@ -106,6 +106,8 @@ class _LossController(nn.Module):
 
     ``state_dict()`` holds the statistics; loading it writes margins or weights into the loss again.
     """
+
+    _loss: Any
 
     def __init__(
         self, loss: nn.Module, momentum: float = 0.98, warmup: int = 10, ignore_index: int | None = None
@@ -139,9 +141,9 @@ class _LossController(nn.Module):
         Raises:
             ValueError: the shapes do not fit.
         """
-        buffer = self._loss.margin_negative
-        if self.statistics.average.device != buffer.device:
-            self.statistics.to(buffer.device)
+        device: torch.device = self._loss.margin_negative.device
+        if self.statistics.average.device != device:
+            self.statistics.to(device)
         self.statistics.update(logits, target)
         self._write()
 
@@ -158,7 +160,7 @@ class _LossController(nn.Module):
 
     @property
     def _natural(self) -> bool:
-        return getattr(self._loss, "base", 2) == "e"
+        return bool(getattr(self._loss, "natural", False))
 
 
 def _write_after_loading(module: nn.Module, _: Any) -> None:

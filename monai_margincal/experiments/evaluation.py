@@ -1,0 +1,187 @@
+"""A trained network on validation and test cases: confusion matrices per case and decoder, margins, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from monai.inferers import sliding_window_inference
+from torch import nn
+
+from ..margins import logit_margins
+from .cases import Case
+from .objectives import Objective
+from .scores import confusion_matrix, foreground_mean, iou
+
+__all__ = ["Evaluation", "MARGIN_EDGES", "evaluate", "predict_logits", "validation_curve_point"]
+
+#: edges of the histogram of the true class's margin; the outer bins also hold what lies beyond
+MARGIN_EDGES = np.linspace(-12.0, 12.0, 97)
+
+#: samples of a batch in evaluation
+_EVALUATION_BATCH = 32
+
+
+@torch.no_grad()
+def predict_logits(
+    network: nn.Module, case: Case, sample_size: Sequence[int], slice_axis: int | None, device: torch.device
+) -> torch.Tensor:
+    """Logits of a whole case on its own grid, float32 (C, *spatial).
+
+    Slices or volumes smaller than the sample size are extended as in training, larger ones are covered by windows.
+    """
+    image = case.image.to(device)
+    batch = image[None] if slice_axis is None else image.movedim(slice_axis + 1, 0)
+    logits = sliding_window_inference(
+        batch, tuple(sample_size), _EVALUATION_BATCH, network, overlap=0.25, padding_mode="replicate"
+    )
+    if not isinstance(logits, torch.Tensor):
+        raise TypeError(f"the network gave {type(logits).__name__}, expected one tensor of logits")
+    logits = logits.float()
+    return logits[0] if slice_axis is None else logits.movedim(0, slice_axis + 1)
+
+
+def validation_curve_point(
+    network: nn.Module,
+    objective: Objective,
+    cases: Sequence[Case],
+    sample_size: Sequence[int],
+    slice_axis: int | None,
+    device: torch.device,
+) -> tuple[float, float]:
+    """The objective (mean over the cases, each a batch of its own) and the foreground mean IoU by argmax."""
+    losses, total = [], None
+    for case in cases:
+        logits = predict_logits(network, case, sample_size, slice_axis, device)
+        label = case.label.to(device).long()
+        losses.append(float(objective(logits[None], label[None, None])))
+        matrix = confusion_matrix(case.label.numpy(), _finite(logits).argmax(0).cpu().numpy(), logits.shape[0])
+        total = matrix if total is None else total + matrix
+    return float(np.mean(losses)), float(foreground_mean(iou(np.asarray(total))))
+
+
+@dataclass
+class Evaluation:
+    """What is kept of an evaluation.
+
+    Attributes:
+        cases: names of the test cases.
+        confusion: decoder -> confusion matrix of every test case.
+        validation_confusion: decoder -> summed confusion matrix of the validation cases.
+        decoder_states: decoder -> what it has learnt on the validation cases.
+        margin_histogram: per true class, voxels of the test cases by margin of the true class, (C, bins).
+        pictures: arrays for the qualitative panels.
+    """
+
+    cases: list[str]
+    confusion: dict[str, np.ndarray]
+    validation_confusion: dict[str, np.ndarray]
+    decoder_states: dict[str, Any]
+    margin_histogram: np.ndarray
+    pictures: dict[str, np.ndarray]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types, without the pictures."""
+        return {
+            "cases": self.cases,
+            "confusion": {name: matrices.tolist() for name, matrices in self.confusion.items()},
+            "validation_confusion": {name: matrix.tolist() for name, matrix in self.validation_confusion.items()},
+            "decoder_states": self.decoder_states,
+            "margin_histogram": self.margin_histogram.tolist(),
+        }
+
+
+def evaluate(
+    network: nn.Module,
+    decoders: Mapping[str, Any],
+    validation: Sequence[Case],
+    test: Sequence[Case],
+    sample_size: Sequence[int],
+    slice_axis: int | None,
+    device: torch.device,
+    pictured: int = 3,
+) -> Evaluation:
+    """Fit the decoders on the validation cases, score them on the test cases.
+
+    NaN logits of a diverged network count as a prediction of background.
+
+    Args:
+        network: trained.
+        decoders: name -> decoder.
+        validation: cases to fit decoders on.
+        test: cases to report on.
+        sample_size: of the task.
+        slice_axis: of the task.
+        device: where to compute.
+        pictured: number of test cases whose slice with the most foreground is kept.
+    """
+    network.eval()
+
+    def logits_of(case: Case) -> torch.Tensor:
+        return _finite(predict_logits(network, case, sample_size, slice_axis, device)).cpu()
+
+    known = [logits_of(case) for case in validation]
+    for decoder in decoders.values():
+        decoder.fit(known, [case.label for case in validation])
+    confusion: dict[str, list[np.ndarray]] = {name: [] for name in decoders}
+    validated: dict[str, np.ndarray] = {}
+    histogram: np.ndarray | None = None
+    pictures: dict[str, np.ndarray] = {}
+    for name, decoder in decoders.items():
+        matrices = [
+            confusion_matrix(case.label.numpy(), decoder(logits).numpy(), logits.shape[0])
+            for case, logits in zip(validation, known, strict=True)
+        ]
+        validated[name] = np.sum(matrices, axis=0)
+    known.clear()
+    for number, case in enumerate(test):
+        logits = logits_of(case)
+        for name, decoder in decoders.items():
+            prediction = decoder(logits)
+            confusion[name].append(confusion_matrix(case.label.numpy(), prediction.numpy(), logits.shape[0]))
+            if number < pictured and name == next(iter(decoders)):
+                pictures |= _picture(case, prediction, number, slice_axis)
+        counted = _margin_histogram(logits, case.label)
+        histogram = counted if histogram is None else histogram + counted
+    return Evaluation(
+        [case.name for case in test],
+        {name: np.stack(matrices) for name, matrices in confusion.items()},
+        validated,
+        {name: decoder.state() for name, decoder in decoders.items()},
+        np.asarray(histogram),
+        pictures,
+    )
+
+
+def _finite(logits: torch.Tensor) -> torch.Tensor:
+    broken = ~torch.isfinite(logits).all(dim=0)
+    if not bool(broken.any()):
+        return logits
+    logits = logits.masked_fill(broken, 0.0)
+    logits[0][broken] = 1.0
+    return logits
+
+
+def _margin_histogram(logits: torch.Tensor, label: torch.Tensor) -> np.ndarray:
+    classes, bins = logits.shape[0], len(MARGIN_EDGES) - 1
+    margins = logit_margins(logits[None])[0].gather(0, label.long()[None])[0]
+    width = MARGIN_EDGES[1] - MARGIN_EDGES[0]
+    place = ((margins - MARGIN_EDGES[0]) / width).floor().long().clamp(0, bins - 1)
+    return (
+        torch.bincount((label.long() * bins + place).flatten(), minlength=classes * bins).reshape(classes, bins).numpy()
+    )
+
+
+def _picture(case: Case, prediction: torch.Tensor, number: int, slice_axis: int | None) -> dict[str, np.ndarray]:
+    planes = {"image": case.image[0], "truth": case.label, "prediction": prediction.to(torch.uint8)}
+    if case.label.ndim == 3:
+        axis = 2 if slice_axis is None else slice_axis
+        areas = (case.label > 0).sum(dim=[a for a in range(3) if a != axis])
+        planes = {name: plane.select(axis, int(areas.argmax())) for name, plane in planes.items()}
+    return {
+        f"{name}_{number}": plane.numpy().astype(np.float16 if name == "image" else np.uint8)
+        for name, plane in planes.items()
+    }

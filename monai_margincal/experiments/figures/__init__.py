@@ -1,0 +1,24 @@
+"""The figures of a study, one file per idea. Each function gives a matplotlib figure, or None where there is nothing to show."""
+
+from __future__ import annotations
+
+from .canvas import figure_bytes, new_figure
+from .convergence import convergence_figure
+from .differences import class_figure, decoder_figure, difference_figure
+from .margins import margin_figure
+from .panels import panel_figure
+from .sensitivity import sensitivity_figure
+from .surrogates import surrogate_figure
+
+__all__ = [
+    "class_figure",
+    "convergence_figure",
+    "decoder_figure",
+    "difference_figure",
+    "figure_bytes",
+    "margin_figure",
+    "new_figure",
+    "panel_figure",
+    "sensitivity_figure",
+    "surrogate_figure",
+]

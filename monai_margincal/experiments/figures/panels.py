@@ -1,0 +1,52 @@
+"""Test slices with truth and predictions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .canvas import COLOURS, new_figure
+
+
+def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: list[str]) -> Any | None:
+    """One row per test case: image, truth, one prediction per objective; the true outline over every prediction.
+
+    Args:
+        pictures: objective -> arrays ``image_i``, ``truth_i``, ``prediction_i`` of the cases i = 0, 1, ...
+        class_names: background first.
+    """
+    if not pictures:
+        return None
+    from matplotlib.colors import to_rgba
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    first = next(iter(pictures.values()))
+    cases = sum(name.startswith("truth_") for name in first)
+    if not cases:
+        return None
+    columns = ["image", "truth", *pictures]
+    figure = new_figure(1.75 * len(columns), 2.0 * cases + 0.9)
+    axes = figure.subplots(cases, len(columns), squeeze=False)
+    table = np.array([(0, 0, 0, 0)] + [to_rgba(COLOURS[k % len(COLOURS)], 0.55) for k in range(len(class_names) - 1)])
+    for number, row in enumerate(axes):
+        image, truth = first[f"image_{number}"].astype(np.float32).T, first[f"truth_{number}"].T
+        for axis, name in zip(row, columns, strict=True):
+            axis.imshow(image, cmap="gray", origin="lower", interpolation="nearest")
+            mask = None if name == "image" else truth if name == "truth" else pictures[name][f"prediction_{number}"].T
+            if mask is not None:
+                axis.imshow(table[mask], origin="lower", interpolation="nearest")
+                for k in range(1, len(class_names)):
+                    if (truth == k).any():
+                        axis.contour(truth == k, levels=[0.5], colors="white", linewidths=0.8)
+            if number == 0:
+                axis.set_title(name, fontsize=8)
+            axis.set_axis_off()
+    handles: list[Patch | Line2D] = [
+        Patch(facecolor=table[k], label=name) for k, name in enumerate(class_names) if k > 0
+    ]
+    handles.append(Line2D([], [], color="lightgrey", label="outline of the truth"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+    return figure

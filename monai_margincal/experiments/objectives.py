@@ -1,0 +1,71 @@
+"""What is trained: a loss, and where it has one, the controller that changes it between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["Objective", "WeightedSumLoss"]
+
+
+class WeightedSumLoss(nn.Module):
+    """Sum of losses of the same logits and labels, each times its weight.
+
+    Args:
+        losses: modules that are called with (logits, target).
+        weights: one number per loss; default: 1 each.
+
+    Raises:
+        ValueError: there is no loss, or the numbers of losses and weights differ.
+
+    Example:
+        >>> loss = WeightedSumLoss([nn.L1Loss(), nn.MSELoss()], weights=[1.0, 0.5])
+        >>> loss(torch.tensor([2.0]), torch.tensor([0.0]))
+        tensor(4.)
+    """
+
+    def __init__(self, losses: Sequence[nn.Module], weights: Sequence[float] | None = None) -> None:
+        super().__init__()
+        weights = [1.0] * len(losses) if weights is None else list(weights)
+        if not losses or len(weights) != len(losses):
+            raise ValueError(f"found {len(losses)} losses and {len(weights)} weights: expected as many, at least one")
+        self.losses = nn.ModuleList(losses)
+        self.weights = weights
+
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The weighted sum."""
+        parts = [weight * _call(loss, input, target) for loss, weight in zip(self.losses, self.weights, strict=True)]
+        return torch.stack(parts).sum()
+
+
+@dataclass
+class Objective:
+    """A loss in training.
+
+    Args:
+        loss: called with logits (B, C, *spatial) and class indices (B, 1, *spatial).
+        controller: an object with ``update(logits, target)`` that sets the loss between steps, or None.
+    """
+
+    loss: nn.Module
+    controller: Any = None
+
+    def __call__(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The value of the loss."""
+        return _call(self.loss, logits, target)
+
+    def after_step(self, logits: torch.Tensor, target: torch.Tensor) -> None:
+        """Let the controller watch a step that was done."""
+        if self.controller is not None:
+            self.controller.update(logits.detach(), target)
+
+
+def _call(loss: nn.Module, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """MONAI's losses want the channel of the labels, torch's cross-entropy does not."""
+    if isinstance(loss, nn.CrossEntropyLoss):
+        target = target[:, 0]
+    return loss(logits, target)

@@ -1,0 +1,203 @@
+"""What the finished cells say: one row per run and decoder, one summary per objective."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .runner import load_record
+from .scores import Comparison, foreground_mean, iou, paired_comparison, precision, recall
+from .study import Cell, Study
+
+__all__ = ["Run", "Summary", "collect_runs", "results_csv", "summarise"]
+
+#: a foreground class with a whole-set IoU below this was never learnt
+FAILURE_IOU = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished cell.
+
+    Attributes:
+        cell: which one.
+        record: what was stored.
+    """
+
+    cell: Cell
+    record: dict[str, Any]
+
+    def confusion(self, decoder: str) -> np.ndarray:
+        """Confusion matrices of the test cases, int64 (N, C, C)."""
+        return np.asarray(self.record["evaluation"]["confusion"][decoder], dtype=np.int64)
+
+    def miou(self, decoder: str) -> float:
+        """Whole-set foreground mean IoU of the test cases."""
+        return float(foreground_mean(iou(self.confusion(decoder).sum(0))))
+
+    def validation_miou(self, decoder: str) -> float:
+        """The same over the validation cases."""
+        return float(foreground_mean(iou(np.asarray(self.record["evaluation"]["validation_confusion"][decoder]))))
+
+    def failed(self, decoder: str) -> bool:
+        """The run diverged, or a foreground class was never learnt."""
+        per_class = iou(self.confusion(decoder).sum(0))[1:]
+        return bool(self.record["history"]["diverged"]) or bool((per_class < FAILURE_IOU).any())
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All seeds of one objective in one task, by one decoder. Failed runs are counted and stay in the means.
+
+    Attributes:
+        task: name.
+        protocol: "finetune" or "scratch".
+        objective: name.
+        decoder: name.
+        seeds: that are finished.
+        miou: foreground mean IoU over the test set, one per seed.
+        per_class_iou: (seeds, C).
+        recall: foreground mean, one per seed.
+        precision: foreground mean, one per seed.
+        case_iou: mean over the test cases of their own foreground mean IoU, one per seed.
+        validation_miou: one per seed.
+        validation_loss: at the end of training, one per seed.
+        failed: number of runs that diverged or never learnt a class.
+        seconds: of training, mean.
+        peak_memory: bytes, largest.
+        baseline: objective that it is compared with: the best of the group "baseline" (by the same decoder).
+        comparison: with that baseline over the common seeds; None for the baseline itself.
+    """
+
+    task: str
+    protocol: str
+    objective: str
+    decoder: str
+    seeds: tuple[int, ...]
+    miou: np.ndarray
+    per_class_iou: np.ndarray
+    recall: np.ndarray
+    precision: np.ndarray
+    case_iou: np.ndarray
+    validation_miou: np.ndarray
+    validation_loss: np.ndarray
+    failed: int
+    seconds: float
+    peak_memory: int
+    baseline: str | None
+    comparison: Comparison | None
+
+
+def collect_runs(study: Study, output: str | os.PathLike[str]) -> list[Run]:
+    """The finished cells of a study, in its order; cells of older settings are not looked at."""
+    found = ((cell, load_record(output, cell)) for cell in study.cells())
+    return [Run(cell, record) for cell, record in found if record is not None]
+
+
+def results_csv(runs: Iterable[Run]) -> str:
+    """One line per run and decoder. Scores are shares of 1, times seconds, memory MiB."""
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        history = run.record["history"]
+        for decoder in run.record["evaluation"]["confusion"]:
+            matrices = run.confusion(decoder)
+            total = matrices.sum(0)
+            row: dict[str, Any] = {
+                "task": run.cell.task,
+                "protocol": run.cell.protocol,
+                "objective": run.cell.objective,
+                "seed": run.cell.seed,
+                "decoder": decoder,
+                "miou": run.miou(decoder),
+                "case_iou": float(foreground_mean(iou(matrices)).mean()),
+                "recall": float(foreground_mean(recall(total))),
+                "precision": float(foreground_mean(precision(total))),
+                "validation_miou": run.validation_miou(decoder),
+                "failed": int(run.failed(decoder)),
+                "diverged": int(history["diverged"]),
+                "training_seconds": round(history["seconds"], 2),
+                "peak_memory_mib": round(history["peak_memory"] / 2**20, 1),
+                "cell": run.cell.key,
+            }
+            scores = {"iou": iou(total), "recall": recall(total), "precision": precision(total)}
+            for score, values in scores.items():
+                for name, value in list(zip(run.record["class_names"], values, strict=True))[1:]:
+                    row[f"{score}_{name}"] = float(value)
+            rows.append({key: round(value, 6) if isinstance(value, float) else value for key, value in row.items()})
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
+    """One summary per task, protocol, decoder and objective, in the study's order.
+
+    The baseline is the one with the best mean on the TEST cases: the hardest one to beat.
+    """
+    groups: dict[tuple[str, str, str], dict[str, dict[int, Run]]] = {}
+    for run in runs:
+        for decoder in run.record["evaluation"]["confusion"]:
+            group = groups.setdefault((run.cell.task, run.cell.protocol, decoder), {})
+            group.setdefault(run.cell.objective, {})[run.cell.seed] = run
+    summaries = []
+    for (task, protocol, decoder), objectives in groups.items():
+        baselines = [name for name in objectives if study.objectives[name].get("group") == "baseline"]
+        best = max(baselines, key=lambda name: _mean_miou(objectives[name], decoder), default=None)
+        for name, by_seed in objectives.items():
+            comparison = None
+            if best is not None and name != best:
+                common = sorted(set(by_seed) & set(objectives[best]))
+                if common:
+                    comparison = paired_comparison(
+                        np.stack([by_seed[seed].confusion(decoder) for seed in common]),
+                        np.stack([objectives[best][seed].confusion(decoder) for seed in common]),
+                    )
+            summaries.append(_summary(task, protocol, name, decoder, by_seed, best, comparison))
+    return summaries
+
+
+def _mean_miou(by_seed: dict[int, Run], decoder: str) -> float:
+    return float(np.mean([run.miou(decoder) for run in by_seed.values()]))
+
+
+def _summary(
+    task: str,
+    protocol: str,
+    objective: str,
+    decoder: str,
+    by_seed: dict[int, Run],
+    baseline: str | None,
+    comparison: Comparison | None,
+) -> Summary:
+    runs = [by_seed[seed] for seed in sorted(by_seed)]
+    matrices = [run.confusion(decoder) for run in runs]
+    totals = np.stack([matrix.sum(0) for matrix in matrices])
+    histories = [run.record["history"] for run in runs]
+    return Summary(
+        task=task,
+        protocol=protocol,
+        objective=objective,
+        decoder=decoder,
+        seeds=tuple(sorted(by_seed)),
+        miou=foreground_mean(iou(totals)),
+        per_class_iou=iou(totals),
+        recall=foreground_mean(recall(totals)),
+        precision=foreground_mean(precision(totals)),
+        case_iou=np.array([foreground_mean(iou(matrix)).mean() for matrix in matrices]),
+        validation_miou=np.array([run.validation_miou(decoder) for run in runs]),
+        validation_loss=np.array([(history["validation_loss"] or [np.nan])[-1] for history in histories]),
+        failed=sum(run.failed(decoder) for run in runs),
+        seconds=float(np.mean([history["seconds"] for history in histories])),
+        peak_memory=max(history["peak_memory"] for history in histories),
+        baseline=baseline,
+        comparison=comparison,
+    )

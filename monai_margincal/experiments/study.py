@@ -1,0 +1,291 @@
+"""A study read from YAML: which tasks, objectives and seeds are compared, and the fingerprint of everything that decides a cell.
+
+The file is a MONAI config: ``_target_`` names components, ``@id`` refers to another entry, ``$`` starts an expression. It knows
+``@config_dir`` (folder of the file), ``@class_counts`` (`ClassCounts` of a cell's training cases) and ``@num_classes``. Entries:
+
+* ``title``; ``seeds``: list of integers;
+* ``tasks``: name -> `TASK_KEYS`;
+* ``objectives``: name -> ``loss`` (component), optional ``controller`` (component, called with the loss), and for the report only
+  ``label``, ``group`` ("baseline": one that others are compared with), ``paper`` (the row of the paper's tables) and
+  ``tau_upsilon`` (the row of its sensitivity table);
+* ``decoders``: name -> component; the first one is the one that objectives are ranked by;
+* ``blocks``: what is trained, in this order: each with ``tasks``, ``objectives``, ``protocols`` ("finetune", "scratch") and
+  ``seeds``; what a block leaves out means all (for ``protocols``: "finetune"). Within a block all objectives of the first seed
+  come first, so that what has been done at any time is a balanced design;
+* anything else is free for ``@`` references.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from monai.bundle import ConfigParser
+
+from .cases import CaseStore, TaskCases, select_task_cases
+
+__all__ = ["Cell", "Study"]
+
+#: raised when training or scoring changes in a way that makes older cells incomparable
+CELL_FORMAT = 1
+
+PROTOCOLS = ("finetune", "scratch")
+PRETRAINING = "pretraining"
+
+#: key -> whether it must be given
+TASK_KEYS = {
+    "data": True,  # component that returns a data list of {"image", "label", "case"}
+    "training": True,  # number of cases drawn by the cell's seed, or case names
+    "validation": True,  # number of cases drawn by split_seed, or case names
+    "test": True,  # number of cases drawn by split_seed, or case names
+    "class_names": True,  # background first
+    "transform": True,  # list of deterministic MONAI dictionary transforms: image (C, *spatial), label (1, *spatial)
+    "sample_size": True,  # spatial size of a training sample; smaller images are extended, larger ones cropped at random
+    "network": True,  # component
+    "optimizer": True,  # component, called with the parameters
+    "batch_size": True,
+    "steps": True,  # of fine-tuning; "scratch" does pretraining_steps + steps
+    "pretraining_steps": True,  # of cross-entropy
+    "split_seed": False,
+    "augmentation": False,  # list of random MONAI dictionary transforms
+    "slice_axis": False,  # spatial axis whose slices are the samples of a 2-D network; without it, volumes
+    "validate_every": False,  # steps between two points of the validation curve
+    "title": False,
+}
+_OBJECTIVE_KEYS = {"loss", "controller", "label", "group", "paper", "tau_upsilon"}
+_BLOCK_KEYS = {"tasks", "objectives", "protocols", "seeds"}
+_TOP_KEYS = ("tasks", "objectives", "decoders", "seeds", "blocks")
+_GIVEN = ("config_dir", "class_counts", "num_classes")
+_REFERENCE = re.compile(r"@([A-Za-z_]\w*(?:(?:::|#)\w+)*)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run.
+
+    Attributes:
+        task: name of the task.
+        protocol: "pretraining", "finetune" or "scratch".
+        objective: name of the objective.
+        seed: draws training cases, initial weights, data order and dropout.
+        key: fingerprint of everything that decides the result; the name of the cell's files.
+        description: what the fingerprint was taken of, JSON types.
+    """
+
+    task: str
+    protocol: str
+    objective: str
+    seed: int
+    key: str
+    description: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """How a user calls the cell: task/protocol/objective/seed."""
+        return f"{self.task}/{self.protocol}/{self.objective}/{self.seed}"
+
+
+class Study:
+    """The parsed file.
+
+    Args:
+        config: its content.
+        config_dir: what ``@config_dir`` stands for.
+
+    Raises:
+        ValueError: an entry is missing, unknown or of the wrong form.
+    """
+
+    def __init__(self, config: Mapping[str, Any], config_dir: str | os.PathLike[str] = ".") -> None:
+        parser = ConfigParser(copy.deepcopy(dict(config)))
+        parser.resolve_macro_and_relative_ids()
+        self._config: dict[str, Any] = parser.get()
+        self.config_dir = Path(config_dir).absolute()
+        for name in _TOP_KEYS:
+            if not self._config.get(name):
+                raise ValueError(f"the study has no `{name}`: expected the entries {', '.join(_TOP_KEYS)}")
+        self.title = str(self._config.get("title", "Comparison of objectives"))
+        self.tasks: dict[str, dict[str, Any]] = dict(self._config["tasks"])
+        self.objectives: dict[str, dict[str, Any]] = dict(self._config["objectives"])
+        self.decoders: dict[str, Any] = dict(self._config["decoders"])
+        self.seeds: list[int] = list(self._config["seeds"])
+        for name, task in self.tasks.items():
+            _check_keys(f"tasks::{name}", task, TASK_KEYS, [key for key, needed in TASK_KEYS.items() if needed])
+        for name, objective in self.objectives.items():
+            _check_keys(f"objectives::{name}", objective, _OBJECTIVE_KEYS, ["loss"])
+        self._store = CaseStore()
+        self._splits: dict[tuple[str, int], TaskCases] = {}
+        self._data: dict[str, list[dict[str, Any]]] = {}
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Study:
+        """Read a YAML or JSON file.
+
+        Args:
+            path: the file.
+            overrides: id (``tasks::a::steps``) -> value, set before anything is resolved.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: see the class.
+        """
+        file = Path(path)
+        if not file.is_file():
+            raise FileNotFoundError(f"{file}: no such file, expected the YAML of a study")
+        parser = ConfigParser(_read_yaml(file))
+        for key, value in (overrides or {}).items():
+            parent = key.replace("#", "::").rpartition("::")[0]
+            try:
+                if parent:
+                    parser[parent]
+                parser[key] = value
+            except (KeyError, IndexError, TypeError, ValueError):
+                raise ValueError(f"{file}: found no entry {parent!r} to set {key!r} in") from None
+        try:
+            return cls(parser.get(), file.absolute().parent)
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from error
+
+    def build(self, config: Any, **given: Any) -> Any:
+        """Instantiate a piece of the study's config; ``given`` are further ids that it may refer to."""
+        content = {**self._config, **given, "config_dir": str(self.config_dir), "__wanted__": config}
+        return ConfigParser(copy.copy(content)).get_parsed_content("__wanted__")
+
+    def cells(self) -> list[Cell]:
+        """All cells in the order of the blocks, each once; pre-training is not among them."""
+        found: dict[str, Cell] = {}
+        for index, block in enumerate(self._config["blocks"]):
+            _check_keys(f"blocks::{index}", block, _BLOCK_KEYS, [])
+            tasks = _listed(block, "tasks", self.tasks, index)
+            objectives = _listed(block, "objectives", self.objectives, index)
+            protocols = _listed({"protocols": ["finetune"], **block}, "protocols", PROTOCOLS, index)
+            seeds = _listed(block, "seeds", self.seeds, index)
+            for task in tasks:
+                for seed in seeds:
+                    for protocol in protocols:
+                        for objective in objectives:
+                            cell = self.cell(task, protocol, objective, seed)
+                            found.setdefault(cell.key, cell)
+        return list(found.values())
+
+    def cell(self, task: str, protocol: str, objective: str, seed: int) -> Cell:
+        """One cell; for "pretraining" the objective is not looked at."""
+        settings = {key: value for key, value in self.tasks[task].items() if key not in ("data", "title", "split_seed")}
+        cases = self.cases(task, seed)
+        for part in ("training", "validation", "test"):
+            settings[part] = cases.digest(part)
+        description = {
+            "format": CELL_FORMAT,
+            "protocol": protocol,
+            "seed": seed,
+            "task": settings,
+            "decoders": self.decoders,
+        }
+        if protocol == PRETRAINING:
+            settings.pop("steps")
+            objective = "cross-entropy"
+        else:
+            chosen = self.objectives[objective]
+            description["objective"] = {key: chosen[key] for key in ("loss", "controller") if chosen.get(key)}
+        description["references"] = self._references(description)
+        text = json.dumps(description, sort_keys=True, ensure_ascii=True)
+        key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return Cell(task, protocol, objective, seed, key, description)
+
+    def cases(self, task: str, seed: int) -> TaskCases:
+        """Training, validation and test cases of a task; the seed draws the training cases."""
+        if (task, seed) not in self._splits:
+            settings = self.tasks[task]
+            if task not in self._data:
+                self._data[task] = self.build(settings["data"])
+            self._splits[task, seed] = select_task_cases(
+                self._data[task],
+                {part: settings[part] for part in ("training", "validation", "test")},
+                int(settings.get("split_seed", 0)),
+                seed,
+                f"tasks::{task}",
+                self._store,
+            )
+        return self._splits[task, seed]
+
+    def load(self, task: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Read cases through the task's transform; kept in memory."""
+        settings = self.tasks[task]
+        return self._store.load(items, settings["transform"], self.build, len(settings["class_names"]))
+
+    def label(self, objective: str) -> str:
+        """How tables and figures call an objective."""
+        return str(self.objectives.get(objective, {}).get("label", objective))
+
+    def _references(self, config: Any) -> dict[str, Any]:
+        """Everything that a config refers to by ``@``, directly or not: it decides the result too."""
+        found: dict[str, Any] = {}
+        waiting = [json.dumps(config)]
+        while waiting:
+            for name in _REFERENCE.findall(waiting.pop()):
+                name = name.replace("#", "::")
+                if name in _GIVEN or name in found:
+                    continue
+                entry: Any = self._config
+                for part in name.split("::"):
+                    entry = entry[int(part)] if isinstance(entry, list) else entry.get(part, _MISSING)
+                    if entry is _MISSING:
+                        raise ValueError(f"the study refers to @{name}, which it does not define")
+                found[name] = entry
+                waiting.append(json.dumps(entry))
+        return found
+
+
+_MISSING = object()
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML with merge keys (``<<``), which MONAI's own loader lacks; a key that stands twice is an error here too."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        if twice:
+            raise ValueError(f"line {node.start_mark.line + 1}: found the keys {twice} more than once in one mapping")
+        return super().construct_mapping(node, deep)
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), _Loader)
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{file}: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(
+            f"{file}: found {type(content).__name__}, expected a mapping with the entries {', '.join(_TOP_KEYS)}"
+        )
+    return content
+
+
+def _check_keys(where: str, entry: Any, known: Any, needed: Sequence[str]) -> None:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"{where}: found {entry!r}, expected a mapping with the keys {', '.join(known)}")
+    wrong = [key for key in entry if key not in known]
+    missing = [key for key in needed if key not in entry]
+    if wrong or missing:
+        raise ValueError(
+            f"{where}: unknown keys {wrong}, missing keys {missing}; expected keys are {', '.join(sorted(known))}"
+        )
+
+
+def _listed(block: Mapping[str, Any], key: str, known: Any, index: int) -> list[Any]:
+    chosen = block.get(key)
+    if chosen is None:
+        return list(known)
+    wrong = [name for name in chosen if name not in known]
+    if wrong:
+        raise ValueError(f"blocks::{index}: found the {key} {wrong}, expected some of {list(known)}")
+    return list(chosen)

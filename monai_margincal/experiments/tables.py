@@ -1,0 +1,314 @@
+"""Tables of a study: the comparison itself, and the form of the paper's Tables 1 to 5 with its numbers beside ours."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import published
+from .results import Summary
+from .study import Study
+
+__all__ = ["Table", "study_tables"]
+
+_LATEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "_": r"\_",
+    "#": r"\#",
+    "±": r"$\pm$",
+    "–": "--",
+    "−": "$-$",
+    "á": r"\'a",
+    "Δ": r"$\Delta$",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as text cells.
+
+    Attributes:
+        title: one line above it.
+        header: names of the columns; the first column names the row.
+        rows: cells.
+        note: a line below it.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def markdown(self) -> str:
+        """As GitHub reads it.
+
+        Example:
+            >>> print(Table("IoU", ("method", "IoU"), (("CE", "70.0"),)).markdown())
+            **IoU**
+            <BLANKLINE>
+            | method | IoU |
+            | --- | ---: |
+            | CE | 70.0 |
+            <BLANKLINE>
+        """
+        lines = [f"**{self.title}**", "", _bar(self.header), _bar(["---", *["---:"] * (len(self.header) - 1)])]
+        lines += [_bar(row) for row in self.rows]
+        return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
+
+    def latex(self) -> str:
+        """A ``table`` environment; needs no package."""
+        body = [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
+        return "\n".join(
+            [
+                r"\begin{table}[h]",
+                r"\centering \small",
+                rf"\caption{{{_latex(self.title)}.{' ' + _latex(self.note) if self.note else ''}}}",
+                rf"\begin{{tabular}}{{|l|{'c' * (len(self.header) - 1)}|}}",
+                r"\hline",
+                " & ".join(map(_latex, self.header)) + r" \\",
+                r"\hline",
+                *body,
+                r"\hline",
+                r"\end{tabular}",
+                r"\end{table}",
+                "",
+            ]
+        )
+
+    def html(self) -> str:
+        """A ``figure`` with a ``table``."""
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.header)
+        body = "\n".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        note = f"<p class='note'>{html.escape(self.note)}</p>" if self.note else ""
+        return (
+            f"<h3>{html.escape(self.title)}</h3><div class='scroll'><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table></div>{note}"
+        )
+
+
+def study_tables(study: Study, summaries: Sequence[Summary]) -> list[Table]:
+    """All tables that the finished cells give."""
+    first = next(iter(study.decoders))
+    plain = [summary for summary in summaries if summary.decoder == first]
+    tables = []
+    for task, protocol in dict.fromkeys((summary.task, summary.protocol) for summary in plain):
+        chosen = [summary for summary in plain if (summary.task, summary.protocol) == (task, protocol)]
+        where = f"{study.tasks[task].get('title', task)}, {_PROTOCOL_NAMES[protocol]}"
+        tables.append(_comparison(study, chosen, where))
+        tables.append(_decoders(study, [s for s in summaries if (s.task, s.protocol) == (task, protocol)], where))
+        tables.append(_per_class(study, chosen, where, task))
+        tables.append(_sensitivity(study, chosen, where))
+    tables.append(_single(study, plain))
+    tables.append(_compound(study, plain))
+    return [table for table in tables if table.rows]
+
+
+_PROTOCOL_NAMES = {"finetune": "fine-tuned after cross-entropy", "scratch": "from scratch"}
+
+
+def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table:
+    rows = []
+    for summary in sorted(summaries, key=lambda one: -one.miou.mean()):
+        versus = summary.comparison
+        rows.append(
+            (
+                study.label(summary.objective),
+                _spread(summary.miou),
+                "(reference)"
+                if versus is None
+                else f"{_signed(versus.difference)} [{_signed(versus.low)}, {_signed(versus.high)}]",
+                "" if versus is None else f"{versus.wins}/{versus.ties}/{versus.losses}",
+                "" if versus is None else f"{100 * versus.case_wins:.0f}",
+                _percent(summary.recall),
+                _percent(summary.precision),
+                _percent(summary.case_iou),
+                f"{summary.failed} of {len(summary.seeds)}",
+                f"{summary.seconds:.0f}",
+                f"{summary.peak_memory / 2**20:.0f}",
+            )
+        )
+    reference = next((study.label(summary.baseline) for summary in summaries if summary.baseline), "none")
+    return Table(
+        f"Comparison: {where}",
+        (
+            "objective",
+            "mIoU ± sd",
+            "Δ to best baseline [95 %]",
+            "win/tie/loss",
+            "cases won %",
+            "recall",
+            "precision",
+            "case mIoU",
+            "failed",
+            "s",
+            "MiB",
+        ),
+        tuple(rows),
+        f"Foreground means over the whole test set, percent; sd over seeds. Best baseline: {reference}. Interval: bootstrap over "
+        "seeds and cases. Ties: up to 0.1. Failed: diverged, or a class never learnt.",
+    )
+
+
+def _decoders(study: Study, summaries: Sequence[Summary], where: str) -> Table:
+    by_objective: dict[str, dict[str, Summary]] = {}
+    for summary in summaries:
+        by_objective.setdefault(summary.objective, {})[summary.decoder] = summary
+    names = list(study.decoders)
+    rows = []
+    for objective, found in by_objective.items():
+        base = found[names[0]].miou
+        row = [study.label(objective), _percent(base)]
+        row += [
+            f"{_percent(found[name].miou)} ({_signed(float((found[name].miou - base).mean()))})" for name in names[1:]
+        ]
+        rows.append(tuple(row))
+    return Table(
+        f"Decoders: {where}",
+        ("objective", *names),
+        tuple(rows) if len(names) > 1 else (),
+        "Foreground mIoU, percent (difference to the first decoder). Decoders are fitted on the validation cases.",
+    )
+
+
+def _per_class(study: Study, summaries: Sequence[Summary], where: str, task: str) -> Table:
+    """Table 4."""
+    names = study.tasks[task]["class_names"][1:]
+    rows = []
+    for summary in summaries:
+        paper = published.PER_CLASS.get(_paper_row(study, summary.objective) or "")
+        ours = [_spread(summary.per_class_iou[:, k + 1]) for k in range(len(names))]
+        theirs = ["–"] * len(published.PER_CLASS_NAMES) if paper is None else [f"{value:.1f}" for value in paper]
+        rows.append((study.label(summary.objective), *ours, *theirs))
+    return Table(
+        f"IoU per class: {where} (the paper's Table 4)",
+        ("method", *names, *(f"paper: {name}" for name in published.PER_CLASS_NAMES)),
+        tuple(rows),
+        "Percent ± sd over seeds; the paper's columns are instrument parts, one run.",
+    )
+
+
+def _sensitivity(study: Study, summaries: Sequence[Summary], where: str) -> Table:
+    """Table 1."""
+    rows = []
+    for summary in summaries:
+        setting = study.objectives[summary.objective].get("tau_upsilon")
+        if setting is None:
+            continue
+        tau, upsilon = setting
+        paper = published.SENSITIVITY.get((tau, upsilon))
+        theirs = ["–"] * 4
+        if paper is not None:
+            theirs = [text for loss, score in paper for text in (f"{loss:.3f}", f"{score:.1f}")]
+        rows.append(
+            (
+                f"{study.label(summary.objective)}: τ={tau:g}, υ={upsilon:g}",
+                f"{summary.validation_loss.mean():.3f}",
+                _spread(summary.validation_miou),
+                _spread(summary.miou),
+                *theirs,
+            )
+        )
+    return Table(
+        f"Sensitivity: {where} (the paper's Table 1)",
+        (
+            "setting",
+            "validation loss",
+            "validation mIoU",
+            "test mIoU",
+            "paper: COVID loss",
+            "COVID IoU",
+            "instruments loss",
+            "instruments mIoU",
+        ),
+        tuple(rows),
+        "Losses of different margins are not comparable with each other.",
+    )
+
+
+def _single(study: Study, summaries: Sequence[Summary]) -> Table:
+    """Tables 2 and 3."""
+    return _beside_the_paper(
+        study,
+        summaries,
+        "Single objectives (the paper's Tables 2 and 3)",
+        {name: tuple(value for pair in pairs for value in pair) for name, pairs in published.METHODS.items()},
+        tuple(
+            f"paper: {data} {score}"
+            for data in ("COVID 1", "COVID 2", "instruments binary", "instruments parts")
+            for score in ("acc.", "IoU")
+        ),
+    )
+
+
+def _compound(study: Study, summaries: Sequence[Summary]) -> Table:
+    """Table 5."""
+    return _beside_the_paper(
+        study,
+        summaries,
+        "Compound objectives (the paper's Table 5)",
+        published.COMPOUND,
+        ("paper: COVID 1", "paper: COVID 2", "paper: instruments binary", "paper: instruments parts"),
+    )
+
+
+def _beside_the_paper(
+    study: Study,
+    summaries: Sequence[Summary],
+    title: str,
+    paper: dict[str, tuple[float, ...]],
+    columns: tuple[str, ...],
+) -> Table:
+    places = list(dict.fromkeys((summary.task, summary.protocol) for summary in summaries))
+    found = {(s.task, s.protocol, s.objective): s for s in summaries}
+    header = ["method"]
+    for task, protocol in places:
+        where = task if protocol == "finetune" else f"{task}, {protocol}"
+        header += [f"{where} acc.", f"{where} mIoU"]
+    rows = []
+    for objective in study.objectives:
+        row_name = _paper_row(study, objective)
+        if row_name not in paper or not any((*place, objective) in found for place in places):
+            continue
+        row = [f"{row_name} ({study.label(objective)})"]
+        for place in places:
+            summary = found.get((*place, objective))
+            row += ["–", "–"] if summary is None else [_percent(summary.recall), _spread(summary.miou)]
+        rows.append((*row, *(f"{value:.1f}" for value in paper[row_name])))
+    return Table(
+        title,
+        (*header, *columns),
+        tuple(rows),
+        "Acc.: recall of the foreground. Percent ± sd over seeds; the paper: one run.",
+    )
+
+
+def _paper_row(study: Study, objective: str) -> str | None:
+    return study.objectives[objective].get("paper")
+
+
+def _percent(values: np.ndarray) -> str:
+    return f"{100 * float(np.mean(values)):.2f}"
+
+
+def _spread(values: np.ndarray) -> str:
+    """Mean ± standard deviation; one seed has none."""
+    text = _percent(values)
+    return f"{text} ± {100 * float(np.std(values, ddof=1)):.2f}" if len(values) > 1 else text
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.2f}".replace("-", "−")
+
+
+def _bar(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
