@@ -15,7 +15,8 @@ from .canvas import COLOURS, new_figure
 def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives: Sequence[str]) -> Any | None:
     """Validation mIoU, training loss and the gap between both losses, means over the seeds.
 
-    Losses of different objectives have different scales, so each is divided by its own validation loss before fine-tuning.
+    Losses of different objectives have different scales, and controllers change them on the way, so each is divided by its own
+    validation loss at the end.
 
     Args:
         study: of the runs.
@@ -35,25 +36,22 @@ def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives:
         shown = True
         steps = histories[0]["steps"]
         miou = 100 * np.array([h["validation_miou"] for h in histories])
-        scale = np.array([h["validation_loss"][0] for h in histories])[:, None]
-        validation = np.array([h["validation_loss"] for h in histories]) / scale
+        scale = np.array([h["validation_loss"][-1] for h in histories])[:, None]
+        validation = np.array([h["validation_loss"][1:] for h in histories]) / scale
         training = np.array([h["training_loss"][1:] for h in histories], dtype=float) / scale
-        label = f"{study.label(objective)} ({len(histories)} seeds)"
+        label = f"{study.label(objective)} (seeds: {len(histories)})"
         axes[0].plot(steps, miou.mean(0), color=colour, marker="o", markersize=3, label=label)
         if len(histories) > 1:
             sd = miou.std(0, ddof=1)
             axes[0].fill_between(steps, miou.mean(0) - sd, miou.mean(0) + sd, color=colour, alpha=0.12, linewidth=0)
         axes[1].plot(steps[1:], training.mean(0), color=colour, marker="o", markersize=3, label="training")
-        axes[1].plot(steps, validation.mean(0), color=colour, linestyle="--", label="validation")
-        axes[2].plot(steps[1:], (validation[:, 1:] - training).mean(0), color=colour, marker="o", markersize=3)
+        axes[1].plot(steps[1:], validation.mean(0), color=colour, linestyle="--", label="validation")
+        axes[2].plot(steps[1:], (validation - training).mean(0), color=colour, marker="o", markersize=3)
     if not shown:
         return None
     axes[0].set(title="validation mIoU, %", xlabel="fine-tuning step")
-    axes[1].set(
-        title="loss: training (solid), validation (dashed)",
-        xlabel="fine-tuning step",
-        ylabel="share of the loss at step 0",
-    )
+    axes[1].set(title="loss: training (solid), validation (dashed)", xlabel="fine-tuning step")
+    axes[1].set_ylabel("share of the last validation loss")
     axes[2].set(title="validation minus training loss", xlabel="fine-tuning step")
     for axis in axes:
         axis.grid(alpha=0.25)

@@ -27,18 +27,11 @@ def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names
         for (label, counts), colour in zip(histograms.items(), COLOURS, strict=False):
             shares = np.asarray(counts, dtype=float)[k]
             shares = shares / max(shares.sum(), 1)
-            wrong = shares[centres < 0].sum()
-            axis.step(
-                centres,
-                100 * shares,
-                where="mid",
-                color=colour,
-                linewidth=1.3,
-                label=f"{label}: {100 * wrong:.1f} % wrong",
-            )
+            text = f"{label}: {100 * shares[centres < 0].sum():.1f} % wrong"
+            # the outermost bins hold everything beyond and are not drawn
+            axis.step(centres[1:-1], 100 * shares[1:-1], where="mid", color=colour, linewidth=1.3, label=text)
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set(title=name, xlabel="margin of the true class")
-        # the outermost bins hold everything beyond
         axis.set_xlim(MARGIN_EDGES[0], MARGIN_EDGES[-1])
         inner = [
             100 * np.asarray(c, dtype=float)[k][1:-1].max() / max(np.sum(np.asarray(c)[k]), 1)
