@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .case_record import CaseRecord, Failure
+    from .class_weights import effective_number_weights, inverse_frequency_weights, median_frequency_weights
     from .count import count_labels
     from .scan import LabelScan, scan_labels
 
 _EXPORTS = {
+    "effective_number_weights": "class_weights",
+    "inverse_frequency_weights": "class_weights",
+    "median_frequency_weights": "class_weights",
     "CaseRecord": "case_record",
     "Failure": "case_record",
     "LabelScan": "scan",
@@ -21,7 +25,16 @@ _EXPORTS = {
     "scan_labels": "scan",
 }
 
-__all__ = ["CaseRecord", "Failure", "LabelScan", "count_labels", "scan_labels"]
+__all__ = [
+    "CaseRecord",
+    "Failure",
+    "LabelScan",
+    "count_labels",
+    "effective_number_weights",
+    "inverse_frequency_weights",
+    "median_frequency_weights",
+    "scan_labels",
+]
 
 
 def __getattr__(name: str) -> Any:

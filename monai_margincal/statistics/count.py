@@ -33,6 +33,9 @@ def count_labels(
     What is counted is said in ``source`` of the result: ``"raw label files"`` or the transforms that came first, such as
     ``"after LoadImaged -> Spacingd"``. Voxels are counted as often as they come out: three crops of a volume are three labels.
 
+    In an initialised torch.distributed group every process must call this alike: each takes a share of the cases, the counts
+    are exchanged (never labels), and all return the same total. A DataLoader is shared if its sampler shares it.
+
     Args:
         data: what to count, one of: a MONAI data list (dictionaries with a path or an array under ``key``); a Dataset, counted
             with its own transforms; a DataLoader, counted batch by batch with its own workers; label files as paths or as a

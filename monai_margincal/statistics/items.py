@@ -229,14 +229,18 @@ def _try_count(items: LabelItems, index: int) -> CaseRecord | Exception:
         return error
 
 
-def count_batches(loader: Any, items: LabelItems) -> Iterator[tuple[int, CaseRecord | Exception]]:
+def count_batches(
+    loader: Any, items: LabelItems, first: int = 0, step: int = 1
+) -> Iterator[tuple[int, CaseRecord | Exception]]:
     """Count what a DataLoader yields, label by label.
 
     Args:
         loader: the DataLoader; its own workers load.
         items: how to count one label (its data set is not used).
+        first: number of the first label, by which labels without a file are called.
+        step: difference to the number of the next one.
     """
-    index = 0
+    index = first
     for batch in loader:
         for item in _single_items(batch, items.key):
             item = item if items.transform is None else items.transform(item)
@@ -244,7 +248,7 @@ def count_batches(loader: Any, items: LabelItems) -> Iterator[tuple[int, CaseRec
                 yield index, items.count_item(item, index, None)
             except (ValueError, TypeError) as error:
                 yield index, error
-            index += 1
+            index += step
 
 
 def _single_items(batch: Any, key: str) -> Iterator[Any]:

@@ -19,9 +19,13 @@ from .file_pool import count_files
 from .identity import file_identity
 from .items import LabelItems, count_batches, count_items
 from .journal import Journal
+from .ranks import gather, group_size, is_split_by_rank, own_rank, share_of
 from .sources import Files, Items, resolve_source
 
 RAW_SOURCE = "raw label files"
+
+#: file or item of a case, and its record or what is wrong with it
+_Results = Generator[tuple[str, CaseRecord | Exception], None, None]
 
 
 @dataclass(frozen=True)
@@ -79,28 +83,49 @@ def scan_labels(
     images: dict[str, str] = {}
     total: int | None
     results: _Results
+    shared = True
     if isinstance(source, Files):
-        text, total = RAW_SOURCE, len(source.paths)
+        text, images = RAW_SOURCE, source.images()
         journal = None if cache_dir is None else Journal(cache_dir, {**question, "what": text})
-        results = _scan_files(source, declared, ignore_index, num_workers, journal)
-        images = source.images()
+        paths = share_of(source.paths)
+        total, results = len(paths), _scan_files(paths, declared, ignore_index, num_workers, journal)
     else:
         dataset = source.dataset if isinstance(source, Items) else getattr(source.loader, "dataset", None)
         items = LabelItems(dataset, source.transform, key, declared, ignore_index, seed)
         if isinstance(source, Items):
-            text, total = items.describe(), len(items)
+            text = items.describe()
             journal = None if cache_dir is None else Journal(cache_dir, {**question, **items.question()})
-            results = _scan_items(items, num_workers, journal)
+            indices = share_of(range(len(items)))
+            total, results = len(indices), _scan_items(items, indices, num_workers, journal)
         else:
             if cache_dir is not None:
                 raise ValueError(
                     "cache_dir is given with a DataLoader, whose batches have no identity: expected its data set"
                 )
+            shared = is_split_by_rank(source.loader)
             text, total = items.describe(seeded=False), _length(source.loader)
-            results = _scan_batches(items, source.loader)
-    bar = tqdm(results, total=total, desc="counting labels", unit="case", disable=None if progress else True)
+            results = _scan_batches(items, source.loader, shared)
+    show = progress and own_rank() == 0
+
+    def work() -> tuple[dict[str, CaseRecord], list[Failure]]:
+        return _tally(results, total, on_error, show)
+
     records: dict[str, CaseRecord] = {}
     failures: list[Failure] = []
+    for part, failed in gather(work) if shared else [work()]:
+        failures.extend(failed)
+        for origin, record in part.items():
+            records[origin] = records[origin].merged(record) if origin in records else record
+    return _collect(records, failures, declared, ignore_index, text, images)
+
+
+def _tally(
+    results: _Results, total: int | None, on_error: str, show: bool
+) -> tuple[dict[str, CaseRecord], list[Failure]]:
+    """Go through the results of this process: records by the file or name they come from, and what failed."""
+    records: dict[str, CaseRecord] = {}
+    failures: list[Failure] = []
+    bar = tqdm(results, total=total, desc="counting labels", unit="case", disable=None if show else True)
     try:
         for place, result in bar:
             if isinstance(result, CaseRecord):
@@ -114,25 +139,21 @@ def scan_labels(
         bar.close()
         # ends the workers now and not when the generator happens to be collected
         results.close()
-    return _collect(records, failures, declared, ignore_index, text, images)
-
-
-#: file or item of a case, and its record or what is wrong with it
-_Results = Generator[tuple[str, CaseRecord | Exception], None, None]
+    return records, failures
 
 
 def _scan_files(
-    source: Files,
+    paths: Sequence[Path],
     ids: Sequence[int] | None,
     ignore_index: int | None,
     num_workers: int,
     journal: Journal | None,
 ) -> _Results:
-    todo = source.paths
+    todo = list(paths)
     identities: dict[Path, str] = {}
     if journal is not None:
         todo = []
-        for path in source.paths:
+        for path in paths:
             try:
                 identities[path] = file_identity(path)
             except (ValueError, OSError) as error:
@@ -152,10 +173,10 @@ def _scan_files(
         yield str(path), result
 
 
-def _scan_items(items: LabelItems, num_workers: int, journal: Journal | None) -> _Results:
+def _scan_items(items: LabelItems, indices: Sequence[int], num_workers: int, journal: Journal | None) -> _Results:
     todo: list[int] = []
     identities: dict[int, str] = {}
-    for index in range(len(items)):
+    for index in indices:
         if journal is not None:
             try:
                 identities[index] = items.identity(index)
@@ -173,8 +194,10 @@ def _scan_items(items: LabelItems, num_workers: int, journal: Journal | None) ->
         yield items.place(index), result
 
 
-def _scan_batches(items: LabelItems, loader: Any) -> _Results:
-    for index, result in count_batches(loader, items):
+def _scan_batches(items: LabelItems, loader: Any, shared: bool) -> _Results:
+    # labels of different ranks must not share a number
+    numbering = (own_rank(), group_size()) if shared else (0, 1)
+    for index, result in count_batches(loader, items, *numbering):
         yield f"item {index}", result
 
 
