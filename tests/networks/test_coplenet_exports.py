@@ -108,19 +108,15 @@ def test_trace_at_sizes_not_traced(network, example, shapes):
     check_program(traced(network, example), network, shapes, atol=1e-4)
 
 
-@pytest.mark.parametrize(("example", "shapes"), [PLANES, VOLUMES], ids=["planes", "volumes"])
 @pytest.mark.parametrize(
-    "network",
+    ("network", "example", "shapes"),
     [
-        ("batch", "bilinear"),
-        ("group", "deconv"),
-        *(
-            pytest.param(o, marks=pytest.mark.slow)
-            for o in OPTIONS
-            if o not in (("batch", "bilinear"), ("group", "deconv"))
-        ),
+        (("batch", "bilinear"), *PLANES),
+        (("group", "deconv"), *VOLUMES),
+        *(pytest.param(o, *PLANES, marks=pytest.mark.slow) for o in OPTIONS if o != ("batch", "bilinear")),
+        *(pytest.param(o, *VOLUMES, marks=pytest.mark.slow) for o in OPTIONS if o != ("group", "deconv")),
     ],
-    indirect=True,
+    indirect=["network"],
 )
 def test_export_at_sizes_not_exported(network, example, shapes):
     check_program(exported(network, example).module(), network, shapes, atol=1e-4)
@@ -140,6 +136,14 @@ def test_onnx_at_sizes_not_exported(network, example, shapes):
     check_program(as_onnx(network, example), network, shapes, atol=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [("group", "bilinear")], indirect=True)
+def test_compiled_as_one_graph(network):
+    torch._dynamo.reset()
+    program = torch.compile(network, backend="eager", fullgraph=True, dynamic=True)
+    check_program(program, network, PLANES[1] + VOLUMES[1], atol=1e-5)
+
+
 @pytest.mark.parametrize("network", [("batch", "bilinear")], indirect=True)
 def test_programs_do_not_look_at_the_input(network):
     """The warning about unscaled input belongs to eager calls: it reads values, which no program may."""
@@ -148,7 +152,6 @@ def test_programs_do_not_look_at_the_input(network):
         warnings.simplefilter("error", UserWarning)
         scripted(network)(bright)
         traced(network, PLANES[0])(bright)
-        exported(network, PLANES[0]).module()(bright)
     with pytest.warns(UserWarning, match="expected values scaled"):
         network(bright)
 
