@@ -34,8 +34,10 @@ _EXPORTS = {
     "CountLabelsd": "transforms",
     "count_labels": "statistics",
     "DatasetIoU": "metrics",
+    "DatasetIoUHandler": "metrics",
     "COPLENet": "networks",
     "convert_coplenet_state_dict": "networks",
+    "coplenet_config_of": "networks",
 }
 
 __all__ = ["__version__", *_EXPORTS]
