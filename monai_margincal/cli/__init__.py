@@ -76,8 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: BaseException) -> str:
-    """The message that says most: MONAI wraps errors of a config, the cause is what the user needs."""
-    while error.__cause__ is not None and str(error.__cause__):
+    """The message that the user needs; MONAI's config parser wraps it into RuntimeErrors about its own expressions."""
+    while isinstance(error, RuntimeError) and error.__cause__ is not None:
         error = error.__cause__
     text = " ".join(str(error).split())
     return text or type(error).__name__
