@@ -81,8 +81,7 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
 
     The Dice part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
     valid: 0, with gradients of 0. For one-channel logits the Dice part has the foreground only, whatever
-        ``include_background``. A class
-    that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
+    ``include_background``. A class that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
 
     Shapes:
         * input: logits (B, N, *spatial), target: every form that `MarginCalibrationLoss` takes; output: scalar.
@@ -207,8 +206,7 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
 
     The Tversky part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
     valid: 0, with gradients of 0. For one-channel logits the Tversky part has the foreground only, whatever
-        ``include_background``. A class
-    that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
+    ``include_background``. A class that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
 
     Shapes:
         * input: logits (B, N, *spatial), target: every form that `MarginCalibrationLoss` takes; output: scalar.

@@ -32,15 +32,15 @@ class MarginCalibrationLoss(_Loss):
     margins rho_0k (``margin_negative``) and rho_k0 (``margin_positive``) come from ``class_counts`` by Corollary 1.1
     (`monai_margincal.margins.class_margins`) or are given as ``margins``. They are differences of logits, in units of the
     logarithm's base: with base 2 a margin of 1 doubles the odds asked for. ``tau`` is the sum of all rho_0k (with "sum"): any
-    number >= 0, useful between 0 (no margins) and the spread of the network's logits (a few units). Logits are taken as they are
-    and never normalised.
+    number >= 0, useful between 0 (no margins) and the spread of the network's logits (a few units). Logits are taken as
+    they are and never normalised.
 
     Edge cases:
 
     * nothing valid: 0, with gradients of 0 and a live graph. An ignored voxel changes nothing, whatever its logits, NaN
       included;
     * two equal largest logits: the subgradient that takes the first of them;
-    * a logit beyond 2^120 (2^1000 in float64), infinite ones included, counts as 2^120: finite logits, and infinite ones
+    * a logit beyond 2^100 (2^1000 in float64), infinite ones included, counts as 2^100: finite logits, and infinite ones
       too, give a finite loss. NaN in a valid voxel gives NaN;
     * ``ignore_index`` may be a class id: the voxels of that class are dropped, but its logit still competes in the maximum,
       and it keeps its false-positive terms in the other voxels;
@@ -91,6 +91,7 @@ class MarginCalibrationLoss(_Loss):
         reduction: LossReduction | str = LossReduction.MEAN,
         ignore_index: int | None = None,
         global_mean: bool = False,
+        backend: Literal["auto", "eager", "triton"] = "auto",
     ) -> None:
         """Set up the margins; nothing is looked up later.
 
@@ -113,6 +114,8 @@ class MarginCalibrationLoss(_Loss):
             global_mean: with several processes, divide by the mean number of valid voxels per process instead of one's own, so
                 that gradients averaged by DistributedDataParallel equal those of one process that sees all voxels. Every
                 process must then call the loss equally often. Needs ``reduction="mean"``.
+            backend: "triton" for the fused GPU kernels, "eager" for plain tensor operations, "auto" for the kernels
+                wherever they can run. The environment variable MARGINCAL_KERNEL (eager, triton, auto) says what "auto" is.
 
         Raises:
             ValueError: neither or both of ``class_counts`` and ``margins`` are given; margins or weights are negative, not
@@ -125,6 +128,8 @@ class MarginCalibrationLoss(_Loss):
             raise ValueError(f"base must be 2 or 'e', found {base!r}")
         if global_mean and self.reduction != "mean":
             raise ValueError(f"global_mean=True needs reduction='mean', found reduction={self.reduction!r}")
+        if backend not in ("auto", "eager", "triton"):
+            raise ValueError(f"backend must be 'auto', 'eager' or 'triton', found {backend!r}")
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, (int, type(None))):
             raise TypeError(f"ignore_index must be an integer or None, found {ignore_index!r}")
         self.include_background = include_background
@@ -132,6 +137,7 @@ class MarginCalibrationLoss(_Loss):
         self.natural = base == "e"
         self.ignore_index = ignore_index
         self.global_mean = global_mean
+        self.backend = backend
         negative, positive, self.ids, names = _resolve_margins(class_counts, margins, tau, upsilon, normalization)
         self.class_names = names
         given = {
@@ -178,7 +184,8 @@ class MarginCalibrationLoss(_Loss):
         Raises:
             ValueError: shapes do not fit each other or the number of classes; a label is undeclared or not a whole number (the
                 message lists those found); one-hot channels overlap; a voxel is labelled with a class that its case does not
-                annotate; a margin or weight was set to something negative or not finite (looked at on a CPU).
+                annotate; a margin or weight was set to something negative or not finite (looked at on a CPU). The GPU
+                kernels do not wait to tell a wrong label: the loss is NaN, and the error comes with the next call.
         """
         negative_weight = self.negative_weight
         if self.negative_weight_is_mean and negative_weight.shape[0] == 1 and input.ndim > 1:
@@ -199,6 +206,7 @@ class MarginCalibrationLoss(_Loss):
                 reduction,
                 self.to_onehot_y,
                 self.classes_in_messages,
+                self.backend,
             )
         else:
             loss, valid = margin_calibration(
@@ -215,6 +223,7 @@ class MarginCalibrationLoss(_Loss):
                 reduction=reduction,
                 only_indices=self.to_onehot_y,
                 names=self.classes_in_messages,
+                backend=self.backend,
             )
         if self.global_mean:
             voxels = torch.ops.margincal.mean_over_ranks(valid).to(loss.dtype)
@@ -251,6 +260,7 @@ class MarginCalibrationLoss(_Loss):
         parts += ["to_onehot_y=True"] if self.to_onehot_y else []
         parts += [] if self.ignore_index is None else [f"ignore_index={self.ignore_index}"]
         parts += ["global_mean=True"] if self.global_mean else []
+        parts += [] if self.backend == "auto" else [f"backend={self.backend!r}"]
         return ", ".join(parts)
 
 

@@ -10,9 +10,9 @@ logistic function, and every difference of logits times ln 2 for base 2, a voxel
 because lambda_i1 depends on s_i2 and every other lambda_k on s_i1. Soft labels y_k weigh both terms of every class, by y_k and
 by 1 - y_k.
 
-A block is small enough for its few temporaries to stay in the cache, so memory beside the logits is the gradient and little else,
-and each block is read from the logits once. Everything is computed in float32 (float64 for float64 logits), widened before the
-first subtraction: bfloat16 spaces logits above 4 by 0.03, as wide as a margin.
+A block is small enough for its few temporaries to stay in the cache, so memory beside the logits is the gradient and little
+else, and each block is read from the logits once. Everything is computed in float32 (float64 for float64 logits), widened
+before the first subtraction: bfloat16 spaces logits above 4 by 0.03, as wide as a margin.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ import torch
 
 from .targets import class_labels, soft_labels
 
-__all__ = ["ClassTerms", "Reading", "blockwise_loss", "count_valid"]
+__all__ = ["LARGEST_LOGIT_EXPONENT", "ClassTerms", "Reading", "blockwise_loss", "count_valid"]
 
+#: logits beyond 2^100, infinite ones included, count as 2^100: differences, and sums over a block of voxels, stay finite
+LARGEST_LOGIT_EXPONENT = 100
+_LARGEST_EXPONENT_FLOAT64 = 1000
 #: elements of one block and one thread: three float32 buffers of this size fill 0.75 MiB, within the L2 cache of current cores
 _ELEMENTS_PER_THREAD = 65536
 #: on an accelerator a block has to fill the device, not a cache
@@ -212,8 +215,7 @@ class _Workspace:
         scale = terms.negative_weight.new_ones(()) if gradient_scale is None else gradient_scale.to(self.dtype)
         self.negative_slope = (terms.negative_weight * scale)[:, None]
         self.positive_slope = terms.positive_weight * scale
-        # logits this large, infinite ones included, count as this: sums and differences of a few of them stay finite
-        self.largest = 2.0**120 if self.dtype == torch.float32 else 2.0**1000
+        self.largest = 2.0 ** (LARGEST_LOGIT_EXPONENT if self.dtype == torch.float32 else _LARGEST_EXPONENT_FLOAT64)
 
     def compute(
         self,
@@ -229,7 +231,7 @@ class _Workspace:
         step = self._hard if holds_indices else self._soft
         # a device would have to be waited for, so there the logits are clamped always
         result = step(self._load(logits, valid, annotated, clamp=not on_cpu), labels, valid, annotated, want_gradient)
-        if on_cpu and not bool(torch.isfinite(result[0].sum())):
+        if on_cpu and not float(result[0].sum()) < self.largest / 4:  # NaN included
             result = step(self._load(logits, valid, annotated, clamp=True), labels, valid, annotated, want_gradient)
         losses, slopes = result
         return losses, slopes if slopes is None else slopes[:, -logits.shape[1] :]

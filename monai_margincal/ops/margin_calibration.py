@@ -12,6 +12,7 @@ gradient is rounded once.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +23,8 @@ from .targets import holds_class_indices, plain_tensor, with_channel
 __all__ = ["margin_calibration"]
 
 _REDUCTIONS = ("none", "mean", "sum")
+_BACKENDS = ("auto", "eager", "triton")
+_BACKEND_VARIABLE = "MARGINCAL_KERNEL"
 
 
 class _Options(NamedTuple):
@@ -33,6 +36,7 @@ class _Options(NamedTuple):
     reduction: str
     only_indices: bool
     names: str
+    backend: str
 
 
 def margin_calibration(
@@ -50,6 +54,7 @@ def margin_calibration(
     reduction: str = "mean",
     only_indices: bool = False,
     names: str = "",
+    backend: str = "auto",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Margin-calibrated log-loss, with margins and weights as tensors that may change between calls.
 
@@ -57,8 +62,8 @@ def margin_calibration(
     lambda_k = s_k - max_{j != k} s_j and phi(z) = log2(1 + 2^z), or ln(1 + e^z) if ``natural``. At a tie the gradient takes the
     first of the largest logits. Nothing valid: 0, with zero gradients.
 
-    Logits beyond 2^120 (float64: 2^1000), infinite ones included, count as 2^120, so the loss stays finite; NaN in a valid voxel
-    gives NaN.
+    Logits beyond 2^100 (float64: 2^1000), infinite ones included, count as 2^100, so the loss stays finite; NaN in a valid
+    voxel gives NaN.
 
     Args:
         input: logits (B, N, *spatial), N >= 2 classes, or N = 1 for the logit of class 1 against class 0 at 0. Any strides.
@@ -76,14 +81,18 @@ def margin_calibration(
         reduction: "mean" (over valid voxels, summed over classes), "sum", or "none".
         only_indices: refuse targets with one value per class.
         names: what the classes are called, for messages.
+        backend: "triton" for the GPU kernels of `triton_kernels`, "eager" for plain tensor operations, "auto" for the
+            kernels wherever they can run; the environment variable MARGINCAL_KERNEL says what "auto" is.
 
     Returns:
-        the loss, float32 (float64 for float64 logits): a scalar, or (B, 1, *spatial) for "none" with 0 in ignored voxels; and the
-        number of valid voxels, an int64 scalar.
+        the loss, float32 (float64 for float64 logits): a scalar, or (B, 1, *spatial) for "none" with 0 in ignored voxels;
+        and the number of valid voxels, an int64 scalar.
 
     Raises:
         ValueError: shapes do not fit, an undeclared label, overlapping one-hot channels, a voxel of a class that was not
-            annotated, a negative or non-finite margin or weight (looked at on a CPU only).
+            annotated, a negative or non-finite margin or weight (looked at on a CPU only). The GPU kernels do not wait to
+            tell an undeclared label or a class that was not annotated: the loss is NaN, and the error comes with the next
+            call, or with `monai_margincal.ops.triton_launch.raise_for_undeclared_labels`.
         TypeError: ``input`` is not floating point.
 
     Source: arXiv:2011.01462, the rho-calibrated log-loss of "A practical implementation".
@@ -98,7 +107,7 @@ def margin_calibration(
     input, target = plain_tensor(input), plain_tensor(target)
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
     class_mask = None if class_mask is None else plain_tensor(class_mask)
-    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names)
+    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names, backend)
     if torch.compiler.is_compiling():
         return torch.ops.margincal.margin_calibration(input, target, *tensors, class_mask, *options)
     wants_gradient = torch.is_grad_enabled() and input.requires_grad
@@ -123,7 +132,12 @@ class _MarginCalibration(torch.autograd.Function):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
         # half precision is rounded after scaling, which only backward can do
-        early = wants_gradient and input.device.type == "cpu" and input.dtype in (torch.float32, torch.float64)
+        early = (
+            wants_gradient
+            and input.device.type == "cpu"
+            and input.dtype in (torch.float32, torch.float64)
+            and _chosen_backend(options.backend) != "triton"
+        )
         ctx.gradient = torch.empty_like(input) if early else None
         loss, valid = _forward(input, target, tensors, class_mask, options, ctx.gradient)
         ctx.save_for_backward(input, target, *tensors, class_mask, valid)
@@ -171,9 +185,20 @@ def _forward(
     gradient: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Loss and number of valid voxels; fills ``gradient``, for an incoming gradient of 1, where given."""
-    target, reading, terms = _prepare(input, target, tensors, class_mask, options)
+    holds_indices = _check_shapes(input, target, tensors, class_mask, options)
     if input.device.type == "meta":
         return _empty_results(input, options.reduction)
+    _check_values(tensors)
+    kernels = _kernels(input, target, holds_indices, options)
+    if kernels is not None:
+        return kernels.kernel_forward(
+            input,
+            with_channel(input, target),
+            ClassTerms(*tensors),
+            names=options.names,
+            **_for_kernels(class_mask, options),
+        )
+    target, reading, terms = _prepare(input, target, tensors, class_mask, options, holds_indices)
     count = count_valid(input, target, reading)
     valid = torch.tensor(count, dtype=torch.int64, device=input.device)
     loss_map, dtype = None, _compute_dtype(input)
@@ -197,13 +222,66 @@ def _backward(
     valid: torch.Tensor,
 ) -> torch.Tensor:
     """Gradient of the logits, multiplied by the incoming gradient before it is rounded to the logits' dtype."""
-    gradient = torch.empty_like(input)
-    target, reading, terms = _prepare(input, target, tensors, class_mask, options)
     if input.device.type == "meta":
-        return gradient
+        return torch.empty_like(input)
+    holds_indices = _check_shapes(input, target, tensors, class_mask, options)
+    kernels = _kernels(input, target, holds_indices, options)
+    if kernels is not None:
+        return kernels.kernel_backward(
+            input,
+            with_channel(input, target),
+            ClassTerms(*tensors),
+            grad_loss,
+            valid,
+            **_for_kernels(class_mask, options),
+        )
+    gradient = torch.empty_like(input)
+    target, reading, terms = _prepare(input, target, tensors, class_mask, options, holds_indices)
     scale = grad_loss / valid.clamp_min(1) if options.reduction == "mean" else grad_loss
     blockwise_loss(input, target, reading, terms, options.natural, gradient=gradient, gradient_scale=scale)
     return gradient
+
+
+def _chosen_backend(backend: str) -> str:
+    """The argument, or for "auto" the environment variable."""
+    chosen = os.environ.get(_BACKEND_VARIABLE) or "auto" if backend == "auto" else backend
+    if chosen not in _BACKENDS:
+        source = f"the environment variable {_BACKEND_VARIABLE}" if backend == "auto" else "backend"
+        raise ValueError(f"{source} must be one of {', '.join(map(repr, _BACKENDS))}, found {chosen!r}")
+    return chosen
+
+
+def _kernels(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, options: _Options) -> Any:
+    """The module with the Triton kernels where they are to be used, else None."""
+    chosen = _chosen_backend(options.backend)
+    if chosen == "eager" or (chosen == "auto" and input.device.type != "cuda"):
+        return None
+    try:
+        from . import triton_launch
+    except ImportError as error:
+        if chosen == "auto":
+            return None
+        raise ImportError(
+            "the backend 'triton' needs the package triton (pip install monai-margincal[triton])"
+        ) from error
+    refused = triton_launch.not_taken(input, target, holds_indices)
+    if not refused and not triton_launch.runs_on(input.device):
+        refused = f"tensors on {input.device} (without TRITON_INTERPRET=1)"
+    if not refused:
+        return triton_launch
+    if chosen == "triton":
+        raise ValueError(f"the backend 'triton' does not take {refused}: expected backend 'auto' or 'eager' for these")
+    return None
+
+
+def _for_kernels(class_mask: torch.Tensor | None, options: _Options) -> dict[str, Any]:
+    return {
+        "class_mask": class_mask,
+        "ignore_index": options.ignore_index,
+        "include_background": options.include_background,
+        "natural": options.natural,
+        "reduction": options.reduction,
+    }
 
 
 def _prepare(
@@ -212,14 +290,10 @@ def _prepare(
     tensors: tuple[torch.Tensor, ...],
     class_mask: torch.Tensor | None,
     options: _Options,
+    holds_indices: bool,
 ) -> tuple[torch.Tensor, Reading, ClassTerms]:
-    """Check the arguments and give every class its margins and weights, in the dtype of the computation."""
-    holds_indices = _check_shapes(input, target, tensors, class_mask, options)
+    """What the blockwise computation works on: every class has its margins and weights, in the dtype of the computation."""
     num_classes, dtype = max(input.shape[1], 2), _compute_dtype(input)
-    for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
-        # elsewhere the device would have to be waited for
-        if tensor.device.type == "cpu" and not (float(tensor.min()) >= 0 and float(tensor.max()) < math.inf):
-            raise ValueError(f"{name} must be finite and >= 0, found {tensor.tolist()}")
     terms = ClassTerms(*(tensor.to(device=input.device, dtype=dtype).expand(num_classes) for tensor in tensors))
     if not options.include_background:
         foreground = torch.ones(num_classes, dtype=dtype, device=input.device)
@@ -261,6 +335,13 @@ def _check_shapes(
     return holds_indices
 
 
+def _check_values(tensors: tuple[torch.Tensor, ...]) -> None:
+    """Margins and weights may have been changed since they were checked; on a device one would have to wait to see them."""
+    for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
+        if tensor.device.type == "cpu" and not (float(tensor.min()) >= 0 and float(tensor.max()) < math.inf):
+            raise ValueError(f"{name} must be finite and >= 0, found {tensor.tolist()}")
+
+
 def _compute_dtype(input: torch.Tensor) -> torch.dtype:
     return torch.promote_types(input.dtype, torch.float32)
 
@@ -285,9 +366,10 @@ def _operator(
     reduction: str,
     only_indices: bool,
     names: str,
+    backend: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
-    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names)
+    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names, backend)
     return _forward(input, target, tensors, class_mask, options)
 
 
@@ -308,9 +390,10 @@ def _operator_backward(
     reduction: str,
     only_indices: bool,
     names: str,
+    backend: str,
 ) -> torch.Tensor:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
-    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names)
+    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names, backend)
     return _backward(input, target, tensors, class_mask, options, grad_loss, valid)
 
 
@@ -334,7 +417,7 @@ def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Te
 def _operator_gradient(ctx: Any, grad_loss: torch.Tensor, _: Any) -> tuple[Any, ...]:
     *inputs, valid = ctx.saved_tensors
     gradient = torch.ops.margincal.margin_calibration_backward(grad_loss, valid, *inputs, *ctx.options)
-    return gradient, *(None,) * 12
+    return gradient, *(None,) * 13
 
 
 _operator.register_autograd(_operator_gradient, setup_context=_keep_for_backward)

@@ -8,8 +8,8 @@ The rules, shared by every loss of the package:
 * for one-channel logits a floating target of the logits' shape is soft: the probability of the foreground;
 * a label outside 0 ... C - 1 that is not ``ignore_index`` is an error that lists what was found and what was expected, raised
   before anything is indexed with it; overlapping channels are an error and never resolved by argmax;
-* a voxel is ignored where its label is ``ignore_index``; with one value per class, where all its channels equal ``ignore_index``
-  or, if ``ignore_index`` is a class id, where that class's channel is 1.
+* a voxel is ignored where its label is ``ignore_index``; with one value per class, where all its channels equal
+  ``ignore_index`` or, if ``ignore_index`` is a class id, where that class's channel is 1.
 """
 
 from __future__ import annotations

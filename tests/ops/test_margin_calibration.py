@@ -19,7 +19,9 @@ ways = pytest.mark.parametrize("way", WAYS)
 @ways
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_golden(case, way):
-    logits, labels = tensor(case["logits"]), torch.tensor(case["labels"])
+    # the kernels compute in float32; what the golden file allows there
+    dtype, tolerance = (torch.float32, 2e-6) if way == "triton" else (torch.float64, 1e-12)
+    logits, labels = tensor(case["logits"]).to(dtype), torch.tensor(case["labels"])
     classes = logits.shape[1]
     one = torch.ones(max(classes, 2), dtype=torch.float64)
     margins = tensor(case["rho_0k"]), tensor(case["rho_k0"])
@@ -33,23 +35,28 @@ def test_golden(case, way):
     loss, valid, gradient = loss_and_gradient(way, logits, labels, (*margins, one, one), **printed)
     assert valid == case["n_valid"]
     expected = case["recommended_loss"] if case["paper_loss"] is None else case["paper_loss"]
-    assert loss.dtype == torch.float64
-    assert abs(loss.item() - expected) <= 1e-12 * max(1.0, abs(loss.item()))
+    assert loss.dtype == dtype
+    if (logits.double() - tensor(case["logits"])).abs().max() > 1e-5:
+        tolerance = 1e-4  # float32 rounds logits around 1024 by so much
+    assert abs(loss.item() - expected) <= tolerance * max(1.0, abs(loss.item()))
     if "paper_pixel_loss" in case:
         voxels, _, _ = loss_and_gradient(way, logits, labels, (*margins, one, one), reduction="none", **printed)
         kept = voxels[:, 0][labels != case["ignore_index"]] if case["ignore_index"] is not None else voxels[:, 0]
         expected_voxels = tensor([v for v in np.ravel(case["paper_pixel_loss"]).tolist() if v is not None])
-        torch.testing.assert_close(kept.flatten(), expected_voxels, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(kept.flatten().double(), expected_voxels, rtol=2 * tolerance, atol=tolerance)
+
+    def check_gradient(values, allowed):
+        torch.testing.assert_close(gradient.double(), tensor(values), rtol=0, atol=allowed)
+
     if "grad_analytic" in case:
-        torch.testing.assert_close(gradient, tensor(case["grad_analytic"]), rtol=0, atol=1e-12)
-        differences = tensor(case["grad_central_difference"])
-        torch.testing.assert_close(gradient, differences, rtol=0, atol=case["grad_tol"])
+        check_gradient(case["grad_analytic"], tolerance)
+        check_gradient(case["grad_central_difference"], case["grad_tol"])
     if "valid_subgradients" in case:
-        torch.testing.assert_close(gradient, tensor(case["valid_subgradients"]["first"]), rtol=0, atol=1e-12)
+        check_gradient(case["valid_subgradients"]["first"], tolerance)
     authors = case["authors_loss_float64_formula"]
     if case["n_valid"] and all((m > 0).all() for m in margins):
         loss, _, _ = loss_and_gradient(way, logits, labels, (*margins, one / classes, one), **released)
-        assert abs(loss.item() - float(authors)) <= 1e-12 * max(1.0, abs(loss.item()))
+        assert abs(loss.item() - float(authors)) <= tolerance * max(1.0, abs(loss.item()))
 
 
 @ways
@@ -65,7 +72,7 @@ def test_golden_in_lower_precision(name, dtype, way):
     margins = tensor(case["rho_0k"]).float(), tensor(case["rho_k0"]).float()
     loss, _, gradient = loss_and_gradient(way, logits, labels, (*margins, one, one))
     double = tuple(t.double() for t in (*margins, one, one))
-    expected, _, slopes = loss_and_gradient(way, logits.double(), labels, double)
+    expected, _, slopes = loss_and_gradient("eager", logits.double(), labels, double)
     assert loss.dtype == torch.float32
     assert gradient.dtype == dtype
     assert loss.item() == pytest.approx(expected.item(), rel=2e-6)
@@ -76,7 +83,7 @@ def test_golden_in_lower_precision(name, dtype, way):
 
 
 @st.composite
-def problems(draw):
+def problems(draw, forms=("index", "index with channel", "one-hot", "soft")):
     """Logits with ties, any target form, weights, ignored voxels, classes that were not annotated."""
     batch, channels = draw(st.integers(1, 3)), draw(st.integers(1, 6))
     spatial = tuple(draw(st.lists(st.integers(1, 4), max_size=3)))
@@ -86,8 +93,9 @@ def problems(draw):
     if draw(st.booleans()):
         logits = np.round(logits)  # ties
     voxels = int(np.prod(spatial))
+    logits = logits.astype(np.float32).astype(np.float64)  # the kernels' oracle must see what they see
     labels = rng.integers(0, classes, (batch, *spatial))
-    form = draw(st.sampled_from(["index", "index with channel", "one-hot", "soft"]))
+    form = draw(st.sampled_from(forms))
     annotated = None
     if draw(st.booleans()):
         annotated = rng.random((batch, classes)) < 0.7
@@ -132,16 +140,32 @@ def problems(draw):
         target = target.reshape(batch, classes, *spatial)
     else:
         target = torch.tensor(labels)
-        target = target.to(draw(st.sampled_from([torch.int64, torch.int16, torch.float32, torch.float64])))
+        floating = [] if channels == 1 else [torch.float32, torch.float64]  # floating labels of one channel are soft
+        target = target.to(draw(st.sampled_from([torch.int64, torch.int16, *floating])))
         target = target.unsqueeze(1) if form == "index with channel" else target
     oracle_target = shares if form in ("one-hot", "soft") else np.where(valid, labels, 0).reshape(batch, voxels)
     return logits, target, oracle_target, terms, valid.reshape(batch, voxels), annotated, options
 
 
-@ways
+@pytest.mark.parametrize("way", ["eager", "operator"])
 @given(problem=problems(), reduction=st.sampled_from(["none", "mean", "sum"]), factor=st.sampled_from([1.0, -2.5]))
 @settings(deadline=None, max_examples=150)
 def test_literal_transcription(way, problem, reduction, factor):
+    check_against_oracle(way, problem, reduction, factor, torch.float64, 1e-11)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # NumPy's, in voxels that are masked out
+@given(
+    problem=problems(forms=("index", "index with channel")),
+    reduction=st.sampled_from(["none", "mean", "sum"]),
+    factor=st.sampled_from([1.0, -2.5]),
+)
+@settings(deadline=None, max_examples=40)
+def test_literal_transcription_of_the_kernels(problem, reduction, factor):
+    check_against_oracle("triton", problem, reduction, factor, torch.float32, 3e-6)
+
+
+def check_against_oracle(way, problem, reduction, factor, dtype, tolerance):
     logits, target, oracle_target, terms, valid, annotated, options = problem
     batch, channels = logits.shape[:2]
     losses, slopes, _ = oracle(
@@ -157,15 +181,15 @@ def test_literal_transcription(way, problem, reduction, factor):
         valid = valid & (annotated.sum(1) >= 2)[:, None]
     count = max(int(valid.sum()), 1)
     expected = {"none": losses.reshape(batch, 1, *logits.shape[2:]), "sum": losses.sum(), "mean": losses.sum() / count}
-    incoming = torch.full((batch, 1, *logits.shape[2:]) if reduction == "none" else (), factor, dtype=torch.float64)
+    incoming = torch.full((batch, 1, *logits.shape[2:]) if reduction == "none" else (), factor, dtype=dtype)
     tensors = tuple(torch.tensor(t) for t in terms)
     loss, found, gradient = loss_and_gradient(
-        way, torch.tensor(logits), target, tensors, incoming=incoming, reduction=reduction, **options
+        way, torch.tensor(logits, dtype=dtype), target, tensors, incoming=incoming, reduction=reduction, **options
     )
     assert found == int(valid.sum())
-    torch.testing.assert_close(loss, torch.as_tensor(expected[reduction]), rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(loss.double(), torch.as_tensor(expected[reduction]), rtol=tolerance, atol=tolerance)
     slopes = slopes.reshape(logits.shape) * factor / (count if reduction == "mean" else 1)
-    torch.testing.assert_close(gradient, torch.tensor(slopes), rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(gradient.double(), torch.tensor(slopes), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("holds_indices", [True, False])
@@ -193,13 +217,13 @@ def test_gradcheck(channels, reduction, holds_indices):
 @ways
 def test_second_derivative_is_refused(way):
     logits = torch.randn(1, 3, 4, requires_grad=True)
-    terms = [torch.ones(3)] * 4
-    if way == "eager":
-        loss, _ = margin_calibration(logits, torch.zeros(1, 4, dtype=torch.long), *terms)
-    else:
+    arguments = (logits, torch.zeros(1, 4, dtype=torch.long), *[torch.ones(3)] * 4)
+    if way == "operator":
         loss, _ = torch.ops.margincal.margin_calibration(
-            logits, torch.zeros(1, 4, dtype=torch.long), *terms, None, False, True, None, "mean", False, ""
+            *arguments, None, False, True, None, "mean", False, "", "eager"
         )
+    else:
+        loss, _ = margin_calibration(*arguments, backend=way)
     (gradient,) = torch.autograd.grad(loss, logits, create_graph=True)
     with pytest.raises(RuntimeError, match=r"no second derivative|no autograd formula"):
         gradient.sum().backward()
@@ -243,12 +267,14 @@ def test_strides_and_block_sizes(monkeypatch, layout, elements, way):
     expected = loss_and_gradient("eager", logits.contiguous(), target.contiguous(), terms, ignore_index=255)
     leaf = logits.detach()
     found = loss_and_gradient(way, leaf, target, terms, ignore_index=255)
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @ways
 @pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0), (5, 3)])
 def test_empty_and_pointwise(shape, way):
+    if way == "triton" and 0 in shape:
+        pytest.skip("the kernels leave empty logits to the eager way")
     target = torch.zeros(shape[0], *shape[2:], dtype=torch.long)
     loss, valid, gradient = loss_and_gradient(way, torch.randn(shape), target, [torch.ones(3)] * 4)
     assert valid == target.numel()
@@ -273,15 +299,12 @@ def test_ways_agree_bit_by_bit():
     assert torch.equal(first[2], second[2])
 
 
-@ways
-def test_registered_operator(way):
+def test_registered_operator():
     """Schema, fake kernels and autograd registration, by torch's own checks."""
-    if way != "operator":
-        pytest.skip("about the operator only")
     logits = torch.randn(2, 3, 4, requires_grad=True)
     for reduction in ("none", "mean", "sum"):
         for target in (torch.randint(0, 3, (2, 4)), torch.rand(2, 3, 4).softmax(1)):
-            arguments = (logits, target, *[torch.rand(3)] * 4, None, False, True, None, reduction, False, "")
+            arguments = (logits, target, *[torch.rand(3)] * 4, None, False, True, None, reduction, False, "", "eager")
             torch.library.opcheck(torch.ops.margincal.margin_calibration.default, arguments)
 
 

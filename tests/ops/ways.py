@@ -6,16 +6,15 @@ import torch
 
 from monai_margincal.ops import margin_calibration
 
-#: eager: autograd Function on blocks; operator: what compilers and TorchScript call
-WAYS = ["eager", "operator"]
+#: eager: autograd Function on blocks; operator: what compilers and TorchScript call; triton: the GPU kernels, interpreted
+WAYS = ["eager", "operator", "triton"]
 
 
 def loss_and_gradient(way: str, logits: torch.Tensor, target, terms, *, incoming=None, **options):
     """(loss, number of valid voxels, gradient); ``incoming`` is the gradient that comes in from behind the loss."""
-    logits = logits.detach().clone(memory_format=torch.preserve_format).requires_grad_()
-    if way == "eager":
-        loss, valid = margin_calibration(logits, target, *terms, **options)
-    else:
+    logits = logits.detach().requires_grad_()
+    backend = "triton" if way == "triton" else "eager"
+    if way == "operator":
         loss, valid = torch.ops.margincal.margin_calibration(
             logits,
             target,
@@ -27,6 +26,9 @@ def loss_and_gradient(way: str, logits: torch.Tensor, target, terms, *, incoming
             options.get("reduction", "mean"),
             options.get("only_indices", False),
             options.get("names", ""),
+            backend,
         )
+    else:
+        loss, valid = margin_calibration(logits, target, *terms, backend=backend, **options)
     loss.backward(torch.ones_like(loss) if incoming is None else incoming)
     return loss.detach(), int(valid), logits.grad
