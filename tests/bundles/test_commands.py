@@ -48,6 +48,7 @@ def test_training_leaves_the_counts_that_gave_the_margins(trained):
     label = np.asarray(nibabel.load(SAMPLES / "labels" / "lung2.nii.gz").dataobj)
     assert counts["counts"] == np.bincount(label.ravel()).tolist() == [860_092, 24_644]
     assert list(counts["cases"]) == ["lung2"]
+    assert counts["names"] == ["background", "lesion"]
     assert list((trained.cwd / "eval" / "class_counts").iterdir()), "the counts of single files are kept"
 
 

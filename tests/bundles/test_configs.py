@@ -6,12 +6,12 @@ import json
 import re
 import shutil
 from importlib.metadata import requires
+from pathlib import Path
 
 import monai.bundle
 import pytest
 import torch
 from packaging.requirements import Requirement
-from packaging.version import Version
 from shared import GOLDEN
 
 import monai_margincal
@@ -20,6 +20,8 @@ from monai_margincal.samples import sample_dir
 REQUIRED = {
     item.name: item.specifier for item in map(Requirement, requires("monai-margincal") or []) if not item.marker
 }
+
+CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
 
 #: keys of train.json that a user sets; test_overrides.py proves that each does something
 TUNABLES = {
@@ -82,18 +84,19 @@ def test_metadata_equals_the_configs(configs):
     assert len(formats["inputs"]["image"]["spatial_shape"]) == configs["inference"]["network_def"]["spatial_dims"] == 2
 
 
-def test_metadata_equals_the_package(configs):
+def test_metadata_equals_the_package_and_the_tested_stack(configs):
     meta = configs["metadata"]
     assert meta["version"] in meta["changelog"]
-    assert REQUIRED["monai"].contains(meta["monai_version"])
-    assert REQUIRED["torch"].contains(meta["pytorch_version"])
-    assert REQUIRED["numpy"].contains(meta["numpy_version"])
-    assert Version(torch.__version__.split("+")[0]) >= Version(meta["pytorch_version"].split("+")[0])
-    for package, version in meta["required_packages_version"].items():
-        if package == "monai-margincal":
-            assert version == monai_margincal.__version__
-        else:
-            assert REQUIRED[package].contains(version), package
+    tested = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
+    versions = {
+        key.removesuffix("_version"): meta[key] for key in ("monai_version", "pytorch_version", "numpy_version")
+    }
+    versions["torch"] = versions.pop("pytorch")
+    versions |= meta["required_packages_version"]
+    assert versions.pop("monai-margincal") == monai_margincal.__version__
+    for package, version in versions.items():
+        assert version == tested[package], package
+        assert REQUIRED[package].contains(version), package
 
 
 def test_one_preprocessing_for_training_evaluation_and_inference(configs):
@@ -142,10 +145,10 @@ def test_every_tunable_is_a_top_level_key_that_is_used(configs, name):
     }
     plain -= {"train_data", "val_data", "loss_function", "network", "iteration_loss", "bundle_root"}
     plain |= {"dataset_dir"}
-    tunables = set(TUNABLES) - {"class_counts"} | INFERENCE_ONLY
+    tunables = TUNABLES | INFERENCE_ONLY
     assert plain <= tunables, plain - tunables
     if name == "train":
-        assert set(TUNABLES) <= set(config)
+        assert set(config) >= TUNABLES
     assert plain <= used, plain - used
 
 
@@ -201,7 +204,7 @@ def test_readme_tells_every_key_and_its_default(bundle, configs):
         "class_names",
         "output_postfix",
     }
-    keys = (set(TUNABLES) | INFERENCE_ONLY) - documented_elsewhere
+    keys = (TUNABLES | INFERENCE_ONLY) - documented_elsewhere
     assert keys <= words, keys - words
 
 

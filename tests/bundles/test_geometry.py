@@ -153,6 +153,15 @@ def test_the_mask_is_the_same_in_space(masks, case):
     assert (turned != truth).mean() < 1e-3
 
 
+def test_nrrd_is_read_alike_without_pynrrd(workflow, monkeypatch, masks, scans, weights, tmp_path):
+    """MONAI takes pynrrd where it is installed, which this package does not ask for, and ITK elsewhere."""
+    monkeypatch.setattr("monai.data.image_reader.has_nrrd", False)
+    workflow(("inference",), "infer", dataset_dir=str(scans[0]), checkpoint=str(weights), cases="itk_nrrd").run()
+    ours, theirs = (nibabel.load(folder / "itk_nrrd_mask.nii.gz") for folder in (tmp_path / "eval" / "images", masks))
+    assert np.abs(ours.affine - theirs.affine).max() < 1e-4
+    assert np.array_equal(np.asarray(ours.dataobj), np.asarray(theirs.dataobj))
+
+
 def test_the_mask_is_the_network_on_every_slice(masks, weights):
     """From the raw file by NumPy and torch alone: rows towards posterior, columns towards left."""
     network = COPLENet(features=(8, 16, 32, 64, 128), norm="group").eval()
