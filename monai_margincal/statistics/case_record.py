@@ -21,6 +21,7 @@ class CaseRecord:
         voxel_volume: volume of a voxel in mm^3; None where unknown.
         affine: voxel indices to mm in RAS orientation, as nested lists; None where unknown.
         reader: how the label came about: the reader of a file, or the transforms.
+        annotated: ids that were annotated in this case; None where all were.
         labels: how many labels were counted for this case (crops of one volume, items of one file).
     """
 
@@ -34,6 +35,7 @@ class CaseRecord:
     affine: list[list[float]] | None = None
     reader: str = ""
     labels: int = 1
+    annotated: tuple[int, ...] | None = None
 
     @property
     def voxels(self) -> int:
@@ -49,7 +51,7 @@ class CaseRecord:
         """The inverse of `to_dict`."""
         fields = dict(content)
         fields["values"] = {int(value): int(count) for value, count in content["values"].items()}
-        for name in ("shape", "spacing"):
+        for name in ("shape", "spacing", "annotated"):
             fields[name] = None if content[name] is None else tuple(content[name])
         return cls(**fields)
 
@@ -70,6 +72,7 @@ class CaseRecord:
             self.affine if self.affine == other.affine else None,
             self.reader,
             self.labels + other.labels,
+            self.annotated,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,14 @@ def scan_labels(
     progress: bool = True,
     on_error: str = "raise",
     seed: int = 0,
+    annotated_key: str | None = None,
 ) -> LabelScan:
     """Count the voxels per class of a data set and keep the record of every case.
 
     `count_labels` is this function reduced to its counts; see there for the arguments. This one also keeps the geometry of
-    every case, how each file was read, and the cases that failed.
+    every case, how each file was read, and the cases that failed. Labels that are partial in some cases (one site drew the
+    liver, another the spleen) are declared per case: ``annotated_key`` is the key under which an item lists the ids that were
+    annotated in it. A voxel of any other class in that case is an error.
 
     Example:
         >>> import numpy as np
@@ -81,6 +84,7 @@ def scan_labels(
     source = resolve_source(data, key, transform)
     question = {"key": key, "ids": declared, "ignore_index": ignore_index}
     images: dict[str, str] = {}
+    annotated = _annotations(data, key, annotated_key)
     total: int | None
     results: _Results
     shared = True
@@ -116,7 +120,23 @@ def scan_labels(
         failures.extend(failed)
         for origin, record in part.items():
             records[origin] = records[origin].merged(record) if origin in records else record
-    return _collect(records, failures, declared, ignore_index, text, images)
+    return _collect(records, failures, declared, ignore_index, text, images, annotated)
+
+
+def _annotations(data: Any, key: str, annotated_key: str | None) -> dict[str, tuple[int, ...]]:
+    """Annotated ids per label file, or per item where the label is no file."""
+    if annotated_key is None:
+        return {}
+    annotated = {}
+    for index, item in enumerate(getattr(data, "data", data)):
+        if not isinstance(item, Mapping) or annotated_key not in item:
+            raise ValueError(
+                f"data[{index}] has no key {annotated_key!r}, expected the annotated ids of every item there"
+            )
+        ids = declared_class_ids(None, item[annotated_key]) or ()
+        label = item[key]
+        annotated[str(label) if isinstance(label, (str, os.PathLike)) else f"item_{index:05d}"] = ids
+    return annotated
 
 
 def _tally(
@@ -216,6 +236,7 @@ def _collect(
     ignore_index: int | None,
     text: str,
     images: dict[str, str],
+    annotated: dict[str, tuple[int, ...]],
 ) -> LabelScan:
     if not records:
         raise ValueError(
@@ -223,13 +244,19 @@ def _collect(
             if failures
             else "data holds no case, expected at least one"
         )
-    ordered = _named(records)
+    ordered = _named(records, annotated)
     ids = declared
     if ids is None:
         ids = sorted({value for record in ordered for value in record.values} - {ignore_index})
     cases, ignored = {}, 0
     for record in ordered:
         counted = select_classes(record.values, ids, ignore_index, record.file or record.name)
+        strangers = set(record.values) - set(record.annotated or record.values) - {ignore_index}
+        if strangers:
+            raise ValueError(
+                f"{record.file or record.name}: found voxels of the class(es) {sorted(strangers)}, expected only those that are "
+                f"annotated in this case: {list(record.annotated or ())}"
+            )
         cases[record.name] = counted.counts.tolist()
         ignored += counted.ignored
     totals = [sum(column) for column in zip(*cases.values(), strict=True)]
@@ -237,7 +264,7 @@ def _collect(
     return LabelScan(counts, ordered, tuple(failures), ignore_index, images)
 
 
-def _named(records: dict[str, CaseRecord]) -> tuple[CaseRecord, ...]:
+def _named(records: dict[str, CaseRecord], annotated: dict[str, tuple[int, ...]]) -> tuple[CaseRecord, ...]:
     """The records under names that are distinct over the whole scan, in the order of the names."""
     files = [record.file for record in records.values() if record.file is not None]
     name_of = dict(zip(files, case_names([Path(file) for file in files]), strict=True))
@@ -246,5 +273,5 @@ def _named(records: dict[str, CaseRecord]) -> tuple[CaseRecord, ...]:
         name = record.name if record.file is None else name_of[record.file]
         while name in named:
             name += "_"
-        named[name] = replace(record, name=name)
+        named[name] = replace(record, name=name, annotated=annotated.get(record.file or record.name))
     return tuple(named[name] for name in sorted(named))
