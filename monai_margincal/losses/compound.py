@@ -119,6 +119,7 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
         soft_label: bool = False,
         ignore_index: int | None = None,
         global_mean: bool = False,
+        backend: Literal["auto", "eager", "triton"] = "auto",
     ) -> None:
         """Set up both parts.
 
@@ -147,6 +148,7 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
             soft_label: the formulation of Dice for soft labels.
             ignore_index: label of voxels that do not count, in both parts.
             global_mean: average the margin part over the voxels of all processes.
+            backend: of the margin part.
 
         Raises:
             ValueError: as `MarginCalibrationLoss`; a lambda is negative; ``reduction="none"``.
@@ -166,6 +168,7 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
             reduction=reduction,
             ignore_index=ignore_index,
             global_mean=global_mean,
+            backend=backend,
         )
         overlap = DiceLoss(
             squared_pred=squared_pred,
@@ -243,6 +246,7 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
         soft_label: bool = False,
         ignore_index: int | None = None,
         global_mean: bool = False,
+        backend: Literal["auto", "eager", "triton"] = "auto",
     ) -> None:
         """Set up both parts.
 
@@ -270,6 +274,7 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
             soft_label: the formulation of Tversky for soft labels.
             ignore_index: label of voxels that do not count, in both parts.
             global_mean: average the margin part over the voxels of all processes.
+            backend: of the margin part.
 
         Raises:
             ValueError: as `MarginCalibrationLoss`; a lambda is negative; ``reduction="none"``.
@@ -289,6 +294,7 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
             reduction=reduction,
             ignore_index=ignore_index,
             global_mean=global_mean,
+            backend=backend,
         )
         overlap = TverskyLoss(
             alpha=alpha,

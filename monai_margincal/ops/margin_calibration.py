@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .blockwise import ClassTerms, Reading, blockwise_loss, count_valid
-from .targets import holds_class_indices, plain_tensor, with_channel
+from .targets import holds_class_indices, plain_tensor, stands_in, with_channel
 
 __all__ = ["margin_calibration"]
 
@@ -108,7 +108,7 @@ def margin_calibration(
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
     class_mask = None if class_mask is None else plain_tensor(class_mask)
     options = _Options(natural, include_background, ignore_index, reduction, only_indices, names, backend)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or stands_in(input):
         return torch.ops.margincal.margin_calibration(input, target, *tensors, class_mask, *options)
     wants_gradient = torch.is_grad_enabled() and input.requires_grad
     return _MarginCalibration.apply(input, target, *tensors, class_mask, options, wants_gradient)

@@ -22,6 +22,7 @@ __all__ = [
     "holds_class_indices",
     "plain_tensor",
     "soft_labels",
+    "stands_in",
     "with_channel",
 ]
 
@@ -32,10 +33,18 @@ _MAX_LISTED = 20
 
 
 def plain_tensor(value: torch.Tensor) -> torch.Tensor:
-    """The tensor without a subclass around it: every operation on a `MetaTensor` would pay for its bookkeeping."""
+    """The tensor without a subclass around it: every operation on a `MetaTensor` would pay for its bookkeeping.
+
+    Subclasses that stand for something else than their own data (fake tensors of a tracer) stay what they are.
+    """
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"expected a torch.Tensor, found {type(value).__name__}")
-    return value.as_subclass(torch.Tensor) if type(value) is not torch.Tensor else value
+    return value if type(value) is torch.Tensor or stands_in(value) else value.as_subclass(torch.Tensor)
+
+
+def stands_in(value: torch.Tensor) -> bool:
+    """Whether operations on the tensor are taken over by its class."""
+    return type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 def describe_classes(num_classes: int, names: str = "") -> str:
