@@ -59,7 +59,7 @@ def test_nothing_but_healthy_scans_is_refused(workflow, tmp_path):
         write(tmp_path, f"case{index}", *volume(lesion=False, seed=index))
     with pytest.raises(RuntimeError) as raised:
         workflow(("train",), "train", dataset_dir=str(tmp_path), epochs=1, patch_size=[32, 32])
-    assert "class '0' fills everything (11520 voxels)" in causes(raised.value)
+    assert "class '0 background' fills everything (11520 voxels)" in causes(raised.value)
 
 
 def test_crops_are_balanced_by_class(workflow, tmp_path):
