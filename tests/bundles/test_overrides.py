@@ -125,11 +125,16 @@ class Content:
 def test_one_flag(config, key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     value, holds, *others = (TRAIN if config == "train" else INFERENCE)[key]
-    base = {"output_dir": str(tmp_path / "eval"), "num_workers": 0, **(others[0] if others else {})}
+    base = {
+        "output_dir": str(tmp_path / "eval"),
+        "ckpt_dir": str(tmp_path / "models"),
+        "num_workers": 0,
+        **(others[0] if others else {}),
+    }
     assert holds(Content(parsed(config, **{**base, key: value}))), "the flag did nothing"
     default = parsed(config)[key]
     if value != default and not (key == "device" and not torch.cuda.is_available()):
-        before = parsed(config, **{k: v for k, v in base.items() if k != key})
+        before = parsed(config, **base)
         with contextlib.suppress(AttributeError):  # a component that is off by default is None
             assert not holds(Content(before)), "the check holds without the flag, too"
 
