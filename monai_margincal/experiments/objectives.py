@@ -1,4 +1,4 @@
-"""What is trained: a loss, and where it has one, the controller that changes it between steps."""
+"""What is trained: a loss, and where it has some, the controllers that change it between steps."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class Objective:
 
     Args:
         loss: called with logits (B, C, *spatial) and class indices (B, 1, *spatial).
-        controller: an object with ``update(logits, target)`` that sets the loss between steps, or None.
+        controllers: objects with ``update(logits, target)`` that set the loss between steps.
     """
 
     loss: nn.Module
-    controller: Any = None
+    controllers: Sequence[Any] = ()
 
     def __call__(self, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """The value of the loss."""
         return _call(self.loss, logits, target)
 
     def after_step(self, logits: torch.Tensor, target: torch.Tensor) -> None:
-        """Let the controller watch a step that was done."""
-        if self.controller is not None:
-            self.controller.update(logits.detach(), target)
+        """Let the controllers watch a step that was done."""
+        for controller in self.controllers:
+            controller.update(logits.detach(), target)
 
 
 def _call(loss: nn.Module, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

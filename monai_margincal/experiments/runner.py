@@ -247,10 +247,9 @@ def _objective(study: Study, cell: Cell, counts: Any, device: torch.device) -> O
     config = study.objectives[cell.objective]
     given = {"class_counts": counts, "num_classes": len(counts)}
     loss = study.build(config["loss"], **given).to(device)
-    controller = None
-    if config.get("controller"):
-        controller = study.build({**config["controller"], "_mode_": "callable"}, **given)(loss)
-    return Objective(loss, controller)
+    wanted = config.get("controller") or []
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    return Objective(loss, [study.build({**one, "_mode_": "callable"}, **given)(loss) for one in wanted])
 
 
 def _torch_seed(seed: int, purpose: str) -> int:

@@ -5,7 +5,8 @@ The file is a MONAI config: ``_target_`` names components, ``@id`` refers to ano
 
 * ``title``; ``seeds``: list of integers;
 * ``tasks``: name -> `TASK_KEYS`;
-* ``objectives``: name -> ``loss`` (component), optional ``controller`` (component, called with the loss), and for the report only
+* ``objectives``: name -> ``loss`` (component), optional ``controller`` (component or list of them, called with the loss), and for
+  the report only
   ``label``, ``group`` ("baseline": one that others are compared with), ``paper`` (the row of the paper's tables) and
   ``tau_upsilon`` (the row of its sensitivity table);
 * ``decoders``: name -> component; the first one is the one that objectives are ranked by;

@@ -1,0 +1,109 @@
+"""What a finished study says: rows, tables, figures, one page without the network."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+from experiments.tiny_study import tiny_config, write_cases
+
+from monai_margincal.experiments import Study, published, run_study, write_report
+from monai_margincal.experiments.results import collect_runs, results_csv, summarise
+from monai_margincal.experiments.scores import foreground_mean, iou
+from monai_margincal.experiments.tables import Table
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    config = tiny_config(write_cases(tmp_path_factory.mktemp("data")))
+    output = tmp_path_factory.mktemp("output")
+    study = Study(config)
+    # the last cell is missing: a report is made of what there is
+    run_study(study, output, study.cells()[:-1])
+    return study, output
+
+
+@pytest.fixture(scope="module")
+def files(finished):
+    study, output = finished
+    return {path.name: path for path in write_report(study, output)}
+
+
+def test_csv_has_a_row_per_run_and_decoder(finished, files):
+    study, output = finished
+    rows = list(csv.DictReader(io.StringIO(files["results.csv"].read_text())))
+    assert len(rows) == 7 * 2
+    run = collect_runs(study, output)[0]
+    matrix = run.confusion("argmax").sum(0)
+    assert float(rows[0]["miou"]) == pytest.approx(float(foreground_mean(iou(matrix))), abs=1e-6)
+    assert float(rows[0]["iou_a"]) == pytest.approx(float(iou(matrix)[1]), abs=1e-6)
+    assert "iou_background" not in rows[0]
+    assert rows[0]["cell"] == run.cell.key
+    assert files["results.csv"].read_text() == results_csv(collect_runs(study, output))
+
+
+def test_summaries_compare_with_the_best_baseline(finished):
+    study, output = finished
+    summaries = summarise(study, collect_runs(study, output))
+    chosen = {s.objective: s for s in summaries if (s.task, s.decoder) == ("slices", "argmax")}
+    assert {s.baseline for s in chosen.values()} == {"ce"}
+    assert chosen["ce"].comparison is None
+    bound = chosen["bound"]
+    assert bound.seeds == (0, 1)
+    assert bound.comparison.difference == pytest.approx(float((bound.miou - chosen["ce"].miou).mean()))
+    assert bound.comparison.wins + bound.comparison.ties + bound.comparison.losses == 2
+    # a few steps teach nothing, and that is said
+    assert sum(s.failed for s in chosen.values()) == sum(
+        int((s.per_class_iou[:, 1:] < 0.01).any(1).sum()) for s in chosen.values()
+    )
+
+
+def test_the_page_needs_nothing_else_and_says_what_is_missing(files):
+    page = files["report.html"].read_text()
+    assert "7 of 8 runs are finished" in page
+    assert not re.findall(r"(?:src|href)='(?!data:)", page)
+    assert page.count("data:image/png;base64,") == sum(name.endswith(".png") for name in files)
+    assert "<script" not in page
+
+
+def test_figures_and_tables_are_written(files):
+    assert {"results.csv", "tables.md", "tables.tex", "report.html", "loss_functions.png"} <= set(files)
+    for name in ("differences", "classes", "decoders", "sensitivity", "convergence", "margins", "panels"):
+        assert files[f"slices_finetune_{name}.png"].read_bytes().startswith(b"\x89PNG")
+    text = files["tables.md"].read_text()
+    assert "Table 1" in text
+    assert "| Ours (margins) |" in text
+    assert "71.3" in text  # the paper's number beside ours
+    assert files["tables.tex"].read_text().count(r"\begin{table}") == len(re.findall(r"^\| ---", text, re.M))
+
+
+def test_the_same_cells_give_the_same_files(finished, files):
+    study, output = finished
+    before = {name: path.read_bytes() for name, path in files.items()}
+    write_report(study, output)
+    assert {name: path.read_bytes() for name, path in files.items()} == before
+
+
+def test_nothing_finished_is_an_error(finished, tmp_path):
+    with pytest.raises(ValueError, match="found no finished cell of this study"):
+        write_report(finished[0], tmp_path)
+
+
+def test_table_text_is_escaped():
+    table = Table("50 % & more", ("a_b", "c"), (("x|y", "<1>"),))
+    assert r"50 \% \& more" in table.latex()
+    assert r"x\|y" in table.markdown()
+    assert "&lt;1&gt;" in table.html()
+
+
+def test_published_numbers_are_those_of_the_tables():
+    """Sums by column, added up by hand from the paper's Tables 1 to 5."""
+    ious = np.array([[score for _, score in row] for row in published.METHODS.values()])
+    np.testing.assert_allclose(ious.sum(0), [417.5, 461.6, 516.2, 413.3])
+    np.testing.assert_allclose(np.array(list(published.PER_CLASS.values())).sum(0), [510.8, 376.3, 338.2, 427.4])
+    assert published.METHODS["Ours"][3] == (81.5, 72.5)
+    assert published.COMPOUND["Ours + Dice loss"] == (71.5, 78.0, 87.8, 73.2)
+    assert published.SENSITIVITY[10, 1] == ((0.031, 73.1), (0.093, 72.7))

@@ -1,0 +1,91 @@
+"""Scores against scikit-learn-free literal counting, and the bootstrap against what is known about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monai_margincal.experiments.scores import (
+    confusion_matrix,
+    foreground_mean,
+    iou,
+    paired_comparison,
+    precision,
+    recall,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 60), st.integers(0, 2**31 - 1))
+def test_scores_by_sets(classes, voxels, seed):
+    random = np.random.RandomState(seed)
+    truth, prediction = random.randint(classes, size=(2, voxels)).astype(np.uint8)
+    matrix = confusion_matrix(truth, prediction, classes)
+    for k in range(classes):
+        true, said = set(np.flatnonzero(truth == k)), set(np.flatnonzero(prediction == k))
+        assert iou(matrix)[k] == pytest.approx(len(true & said) / len(true | said) if true | said else 1)
+        assert recall(matrix)[k] == pytest.approx(len(true & said) / len(true) if true else 1)
+        assert precision(matrix)[k] == pytest.approx(len(true & said) / len(said) if said else 1)
+    assert foreground_mean(iou(matrix)) == pytest.approx(iou(matrix)[1:].mean())
+
+
+def test_agrees_with_the_metric_of_the_package():
+    import torch
+
+    from monai_margincal.metrics import DatasetIoU
+
+    random = np.random.RandomState(0)
+    truth, prediction = random.randint(3, size=(2, 2, 1, 8, 8))
+    metric = DatasetIoU(num_classes=3)
+    metric(torch.as_tensor(prediction), torch.as_tensor(truth))
+    assert float(metric.aggregate()) == pytest.approx(
+        float(foreground_mean(iou(confusion_matrix(truth, prediction, 3)))), rel=1e-6
+    )
+
+
+def _runs(seeds: int, cases: int, quality: float, noise: float, seed: int) -> np.ndarray:
+    """Two classes, 1000 voxels a case, of which about ``quality`` of 100 foreground ones are hit."""
+    random = np.random.RandomState(seed)
+    hit = np.clip(100 * quality + random.normal(0, noise, size=(seeds, cases)), 0, 100).round().astype(int)
+    return np.stack([np.stack([np.full_like(hit, 890), np.full_like(hit, 10)], -1), np.stack([100 - hit, hit], -1)], -2)
+
+
+def test_a_clear_difference_is_found_and_its_sign_turns_round():
+    better, worse = _runs(5, 40, 0.8, 5, 0), _runs(5, 40, 0.7, 5, 1)
+    forward, backward = paired_comparison(better, worse), paired_comparison(worse, better)
+    assert forward.low > 0.05
+    assert (forward.wins, forward.ties, forward.losses) == (5, 0, 0)
+    assert forward.difference == pytest.approx(-backward.difference)
+    assert (forward.low, forward.high) == pytest.approx((-backward.high, -backward.low))
+    exact = np.mean(
+        [foreground_mean(iou(a.sum(0))) - foreground_mean(iou(b.sum(0))) for a, b in zip(better, worse, strict=True)]
+    )
+    assert forward.difference == pytest.approx(exact)
+
+
+def test_no_difference_is_a_tie_with_an_interval_of_width_zero():
+    runs = _runs(3, 10, 0.7, 5, 0)
+    same = paired_comparison(runs, runs)
+    assert (same.difference, same.low, same.high, same.ties, same.case_wins) == (0, 0, 0, 3, 0)
+
+
+def test_the_interval_covers_what_it_should():
+    """Draw the same two populations again and again: the interval must hold the true difference about 95 % of the time."""
+    truth = paired_comparison(_runs(50, 400, 0.75, 8, 0), _runs(50, 400, 0.73, 8, 1), resamples=2).difference
+    inside = 0
+    for i in range(60):
+        found = paired_comparison(_runs(6, 40, 0.75, 8, 2 * i + 2), _runs(6, 40, 0.73, 8, 2 * i + 3), resamples=200)
+        inside += found.low <= truth <= found.high
+    assert inside >= 51  # drawing cases and seeds together is wider than needed here, never narrower
+
+
+def test_the_same_call_gives_the_same_interval():
+    a, b = _runs(3, 10, 0.8, 5, 0), _runs(3, 10, 0.7, 5, 1)
+    assert paired_comparison(a, b) == paired_comparison(a, b)
+
+
+def test_refuses_what_is_not_paired():
+    with pytest.raises(ValueError, match=r"shapes \(3, 10, 2, 2\) and \(3, 9, 2, 2\)"):
+        paired_comparison(_runs(3, 10, 0.8, 5, 0), _runs(3, 9, 0.8, 5, 0))
