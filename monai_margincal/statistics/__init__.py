@@ -12,12 +12,19 @@ if TYPE_CHECKING:
     from .case_record import CaseRecord, Failure
     from .class_weights import effective_number_weights, inverse_frequency_weights, median_frequency_weights
     from .count import count_labels
+    from .findings import Finding, find_problems, frequency_drift
+    from .report import report_data, write_report
     from .scan import LabelScan, scan_labels
 
 _EXPORTS = {
     "effective_number_weights": "class_weights",
     "inverse_frequency_weights": "class_weights",
     "median_frequency_weights": "class_weights",
+    "Finding": "findings",
+    "find_problems": "findings",
+    "frequency_drift": "findings",
+    "report_data": "report",
+    "write_report": "report",
     "CaseRecord": "case_record",
     "Failure": "case_record",
     "LabelScan": "scan",
@@ -28,12 +35,17 @@ _EXPORTS = {
 __all__ = [
     "CaseRecord",
     "Failure",
+    "Finding",
     "LabelScan",
     "count_labels",
     "effective_number_weights",
+    "find_problems",
+    "frequency_drift",
     "inverse_frequency_weights",
     "median_frequency_weights",
+    "report_data",
     "scan_labels",
+    "write_report",
 ]
 
 
