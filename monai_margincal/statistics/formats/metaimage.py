@@ -67,12 +67,14 @@ def _header(path: Path) -> tuple[dict[str, str], int]:
     while position < len(block):
         end = block.find(b"\n", position)
         end = len(block) if end < 0 else end
-        name, equals, value = block[position:end].decode("latin-1").partition("=")
+        name, equals, value = block[position:end].decode("ascii", errors="replace").partition("=")
         position = end + 1
         if not equals:
             if name.strip():
                 break
             continue
+        if not (name + value).replace("\t", " ").strip().isprintable() or "\ufffd" in name + value:
+            raise ValueError(f"{path}: found {name[:40]!r} = {value[:40]!r} in the header, expected plain text")
         if name.strip() in fields:
             raise ValueError(f"{path}: found the field {name.strip()!r} twice in the header")
         fields[name.strip()] = value.strip()
@@ -96,11 +98,16 @@ def _body(path: Path, fields: dict[str, str], header_bytes: int, dtype: np.dtype
     if not _truth(fields.get("BinaryData", "True")) or fields.get("HeaderSize", "0") != "0":
         return None
     encoding = "zlib" if _truth(fields.get("CompressedData", "False")) else "raw"
-    if target.upper() == "LOCAL":
-        return VoxelBody(path, header_bytes, encoding, 0, dtype, voxels)
     if target.upper().startswith("LIST") or "%" in target:
         return None
-    return VoxelBody(path.parent / target, 0, encoding, 0, dtype, voxels)
+    file, start = (path, header_bytes) if target.upper() == "LOCAL" else (path.parent / target, 0)
+    if encoding == "zlib" and "CompressedDataSize" in fields:
+        declared, found = int(fields["CompressedDataSize"]), file.stat().st_size - start
+        if declared != found:
+            raise ValueError(
+                f"{path}: found {found} bytes of compressed voxels, expected {declared} as the header says"
+            )
+    return VoxelBody(file, start, encoding, 0, dtype, voxels)
 
 
 def _affine(fields: dict[str, str], dimensions: int) -> np.ndarray | None:
