@@ -85,6 +85,12 @@ def _state(study: Study, runs: Sequence[Run]) -> str:
             f"{study.tasks[task].get('title', task)}: {len(finished)} of {len(cells)} runs; seeds with every objective: "
             f"{', '.join(map(str, complete)) or 'none'}."
         )
+    made: dict[str, int] = {}
+    for run in runs:
+        # cells of different machines and versions may stand side by side: say so
+        words = ", ".join(f"{name} {value}" for name, value in run.record["environment"].items())
+        made[words] = made.get(words, 0) + 1
+    lines += [f"{number} runs made with {words}." for words, number in made.items()]
     return "\n".join(f"* {line}" for line in lines) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -174,3 +175,23 @@ def test_another_process_cell_is_left_alone(config, tmp_path):
 
     summary = run_study(study, tmp_path, on_cell=on_cell)
     assert (summary.trained, summary.finished) == (1, 2)
+
+
+def _work(config, output) -> None:
+    run_study(Study(config), output, progress=False)
+
+
+def test_two_processes_share_the_queue(config, finished, tmp_path):
+    """As under torchrun: together they train every cell once, and get what one process got."""
+    context = multiprocessing.get_context("fork")  # a spawned process would import everything again
+    workers = [context.Process(target=_work, args=(config, tmp_path)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    study, output = finished
+    for cell in study.cells():
+        found, expected = (load_record(folder, cell) for folder in (tmp_path, output))
+        assert found["evaluation"] == expected["evaluation"]
+    assert not (tmp_path / "errors").exists()

@@ -1,0 +1,87 @@
+"""The verb `compare`: what a user types and reads."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+import yaml
+from experiments.tiny_study import tiny_config, write_cases
+
+from monai_margincal.cli import compare
+
+
+def _run(*words: str) -> None:
+    parser = argparse.ArgumentParser()
+    compare.add_arguments(parser)
+    compare.run(parser.parse_args(words))
+
+
+@pytest.fixture
+def study(tmp_path):
+    config = tiny_config(write_cases(tmp_path / "data"))
+    config["data"]["root"] = "@data_root"
+    config["data_root"] = "$@config_dir + '/nowhere'"
+    config["blocks"] = [{"tasks": ["slices"], "objectives": ["ce", "bound"]}]
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(config))
+    return file, "--set", f"data_root={tmp_path / 'data'}", "--output", str(tmp_path / "out")
+
+
+def test_trains_reports_and_goes_on(study, capsys, tmp_path):
+    file, *options = study
+    _run(str(file), *options, "--only", "slices/finetune/*/0", "--no-report")
+    assert "cells finished: 2 of 2 (2 by this process)" in capsys.readouterr().out
+    _run(str(file), *options, "--list")
+    assert [line.split()[1:] for line in capsys.readouterr().out.splitlines()] == [
+        ["finished", "slices/finetune/ce/0"],
+        ["finished", "slices/finetune/bound/0"],
+        ["-", "slices/finetune/ce/1"],
+        ["-", "slices/finetune/bound/1"],
+    ]
+    assert not (tmp_path / "out" / "report.html").exists()
+    _run(str(file), *options)
+    out = capsys.readouterr().out
+    assert "cells finished: 4 of 4 (2 by this process)" in out
+    assert f"written: {tmp_path / 'out' / 'report.html'}" in out
+    assert "4 of 4 runs are finished" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_settings_are_read_as_yaml(study, capsys):
+    file, *options = study
+    _run(str(file), *options, "--list", "--set", "seeds=[5]", "--set", "tasks::slices::steps=3")
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()] == [
+        "slices/finetune/ce/5",
+        "slices/finetune/bound/5",
+    ]
+
+
+def test_a_failed_cell_is_an_error_in_the_end(study, capsys):
+    file, *options = study
+    with pytest.raises(RuntimeError, match=r"2 cell\(s\) failed, the first one slices/finetune/ce/0: .*errors\)"):
+        _run(
+            str(file),
+            *options,
+            "--set",
+            "tasks::slices::sample_size=[3]",
+            "--only",
+            "slices/finetune/*/0",
+            "--no-report",
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--only", "nothing/*"],
+            r"--only \['nothing/\*'\]: found no such cell, expected some like 'slices/finetune/ce/0'",
+        ),
+        (["--set", "steps"], "--set: found 'steps', expected ID=VALUE"),
+        (["--set", "a=[1"], r"--set a: found '\[1', expected a value in YAML"),
+    ],
+)
+def test_wrong_words_are_named(study, words, message):
+    file, *options = study
+    with pytest.raises(ValueError, match=message):
+        _run(str(file), *options, *words)
