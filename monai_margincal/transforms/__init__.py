@@ -1,4 +1,4 @@
-"""Transforms that count labels, for any place in a MONAI chain.
+"""Transforms that count labels or find the lungs, for any place in a MONAI chain.
 
 Names are imported on first use: counting files in a worker process needs the counter alone, not all of MONAI.
 """
@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .count_labels import CountLabels, CountLabelsD, CountLabelsd, CountLabelsDict, counts_in_meta
+    from .lung_region import (
+        LungRegion,
+        LungRegionCrop,
+        LungRegionCropD,
+        LungRegionCropd,
+        LungRegionCropDict,
+        find_lung_region,
+    )
     from .voxel_counts import VoxelCounts, label_voxel_counts
 
 _EXPORTS = {
@@ -18,6 +26,12 @@ _EXPORTS = {
     "CountLabelsD": "count_labels",
     "CountLabelsDict": "count_labels",
     "counts_in_meta": "count_labels",
+    "LungRegion": "lung_region",
+    "LungRegionCrop": "lung_region",
+    "LungRegionCropd": "lung_region",
+    "LungRegionCropD": "lung_region",
+    "LungRegionCropDict": "lung_region",
+    "find_lung_region": "lung_region",
     "label_voxel_counts": "voxel_counts",
     "VoxelCounts": "voxel_counts",
 }
@@ -27,9 +41,15 @@ __all__ = [
     "CountLabelsD",
     "CountLabelsDict",
     "CountLabelsd",
+    "LungRegion",
+    "LungRegionCrop",
+    "LungRegionCropD",
+    "LungRegionCropDict",
+    "LungRegionCropd",
     "VoxelCounts",
     "counts_in_meta",
     "label_voxel_counts",
+    "find_lung_region",
 ]
 
 
