@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
-
-import torch.distributed as dist
-from torch.utils.data.distributed import DistributedSampler
 
 T = TypeVar("T")
 
 
 def group_size() -> int:
     """Processes in the default group, 1 where there is none."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    # a group cannot exist before torch.distributed is imported, and counting files does without
+    dist = sys.modules.get("torch.distributed")
+    return dist.get_world_size() if dist is not None and dist.is_available() and dist.is_initialized() else 1
 
 
 def own_rank() -> int:
     """Rank of this process, 0 where there is no group."""
-    return dist.get_rank() if group_size() > 1 else 0
+    return sys.modules["torch.distributed"].get_rank() if group_size() > 1 else 0
 
 
 def share_of(items: Sequence[T]) -> list[T]:
@@ -37,6 +37,8 @@ def gather(work: Callable[[], T]) -> list[T]:
     """
     if group_size() == 1:
         return [work()]
+    import torch.distributed as dist
+
     error: Exception | None = None
     own: T | None = None
     try:
@@ -63,6 +65,8 @@ def is_split_by_rank(loader: Any) -> bool:
     Raises:
         ValueError: its sampler repeats items to make the shares equal, so they would be counted twice.
     """
+    from torch.utils.data.distributed import DistributedSampler
+
     sampler = getattr(loader, "sampler", None)
     if not isinstance(sampler, DistributedSampler):
         return False

@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -17,10 +17,12 @@ from .case_names import case_names
 from .case_record import CaseRecord, Failure
 from .file_pool import count_files
 from .identity import file_identity
-from .items import LabelItems, count_batches, count_items
 from .journal import Journal
 from .ranks import gather, group_size, is_split_by_rank, own_rank, share_of
 from .sources import Files, Items, resolve_source
+
+if TYPE_CHECKING:
+    from .items import LabelItems
 
 RAW_SOURCE = "raw label files"
 
@@ -94,6 +96,9 @@ def scan_labels(
         paths = share_of(source.paths)
         total, results = len(paths), _scan_files(paths, declared, ignore_index, num_workers, journal)
     else:
+        # MONAI and torch are imported for data sets alone
+        from .items import LabelItems
+
         dataset = source.dataset if isinstance(source, Items) else getattr(source.loader, "dataset", None)
         items = LabelItems(dataset, source.transform, key, declared, ignore_index, seed)
         if isinstance(source, Items):
@@ -194,6 +199,8 @@ def _scan_files(
 
 
 def _scan_items(items: LabelItems, indices: Sequence[int], num_workers: int, journal: Journal | None) -> _Results:
+    from .items import count_items
+
     todo: list[int] = []
     identities: dict[int, str] = {}
     for index in indices:
@@ -215,6 +222,8 @@ def _scan_items(items: LabelItems, indices: Sequence[int], num_workers: int, jou
 
 
 def _scan_batches(items: LabelItems, loader: Any, shared: bool) -> _Results:
+    from .items import count_batches
+
     # labels of different ranks must not share a number
     numbering = (own_rank(), group_size()) if shared else (0, 1)
     for index, result in count_batches(loader, items, *numbering):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from torch.utils.data import DataLoader, Dataset
 
 _ACCEPTED = (
     "a MONAI data list, a Dataset, a DataLoader, label files (paths or a pattern such as 'labels/*.nii.gz') or the folder of a "
@@ -62,12 +61,14 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
         ValueError: there is no data, or an item has no label.
         TypeError: the data are nothing of what is accepted.
     """
-    if isinstance(data, DataLoader):
+    # data of torch's types cannot exist before torch is imported, and counting files does without
+    torch_data = sys.modules.get("torch.utils.data")
+    if torch_data is not None and isinstance(data, torch_data.DataLoader):
         return Batches(data, transform)
     if isinstance(data, (str, os.PathLike)):
         data = _expand(data)
     # MONAI's Dataset is no Sequence; a list is
-    if isinstance(data, Dataset):
+    if torch_data is not None and isinstance(data, torch_data.Dataset):
         if hasattr(data, "__len__") and len(data) == 0:
             raise ValueError(f"data is an empty {type(data).__name__}, expected at least one item")
         return Items(data, transform)

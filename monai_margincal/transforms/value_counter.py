@@ -7,11 +7,13 @@ the order and the size of the chunks.
 
 Why these building blocks: `torch.bincount` is the fastest exact histogram at hand, but it refuses floats and booleans, wraps
 silently after a careless cast to uint8 (300 becomes 44), and `torch.histc` saturates at 2^25 voxels on float32. So values are
-checked before any narrowing, and floats are counted as integers only if they are integers. torch is imported where the voxels
-are worth it: a worker process on small files does without.
+checked before any narrowing, and floats are counted as integers only if they are integers. torch is used where the program
+has imported it anyway: importing it to count files would cost more time and memory than it saves.
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
@@ -29,8 +31,8 @@ _BLOCK_BYTES = 1 << 13
 _FEW_CLASSES = 2
 #: Runs that are collected before they are evaluated.
 _STAGED_RUNS = 1 << 15
-#: From this many voxels on (of all arrays together), importing torch for its faster histogram pays.
-_MIN_TORCH_VOXELS = 1 << 18
+#: From this many voxels on, preparing a histogram over pairs of voxels pays.
+_MIN_PAIRED_VOXELS = 1 << 14
 _TORCH_TYPES = tuple(np.dtype(name) for name in ("uint8", "int16", "int32", "int64"))
 #: bytes of a voxel -> the word that holds the value 1 in each of its voxels
 _ONE_IN_EVERY_VOXEL = {1: 0x0101010101010101, 2: 0x0001000100010001, 4: 0x0000000100000001, 8: 1}
@@ -55,7 +57,6 @@ class ValueCounter:
         self.where = where
         self.expected = expected
         self._counts: dict[int, int] = {}
-        self._seen = 0
         self._words = np.empty(0, np.uint64)
         self._lengths = np.empty(0, np.int64)
         self._staged = 0
@@ -74,7 +75,6 @@ class ValueCounter:
                 raised by a later `add` or by `counts`.
         """
         flat = voxels.reshape(-1) if voxels.flags.c_contiguous else voxels.ravel(order="K")
-        self._seen += flat.size
         step = max(CHUNK_BYTES // max(flat.itemsize, 1), 1)
         for start in range(0, flat.size, step):
             self._add_chunk(flat[start : start + step])
@@ -189,12 +189,10 @@ class ValueCounter:
             values, counts = np.unique(voxels, return_counts=True)
             self._tally(values.tolist(), counts.tolist())
             return
-        if self._seen < _MIN_TORCH_VOXELS or voxels.dtype not in _TORCH_TYPES or low < 0:
-            self._tally_dense(np.bincount(_from_zero(voxels, low)), low)
-        elif high < _DENSE_WIDTH:
-            self._tally_dense(_histogram(voxels, high), 0)
-        else:
+        if low < 0 or high >= _DENSE_WIDTH:
             self._tally_dense(_histogram(_from_zero(voxels, low), high - low), low)
+        else:
+            self._tally_dense(_histogram(voxels, high), 0)
 
     def _add_weighted(self, voxels: np.ndarray, weights: np.ndarray) -> None:
         # Weights add up to at most the voxels of all collected runs, far below 2^53, so their float64 sums are exact.
@@ -234,16 +232,21 @@ class ValueCounter:
 
 def _histogram(voxels: np.ndarray, high: int) -> np.ndarray:
     """Voxels per value 0 ... high, of integers in that range."""
-    import torch
-
-    # torch warns about arrays it could not write to, such as memory-mapped files
-    voxels = voxels if voxels.flags.writeable else voxels.copy()
-    if voxels.dtype != np.uint8 or high > 127 or len(voxels) % 2 or not voxels.flags.c_contiguous:
-        return torch.bincount(torch.from_numpy(voxels), minlength=high + 1).numpy()
+    paired = voxels.dtype == np.uint8 and high < 128 and len(voxels) % 2 == 0 and voxels.flags.c_contiguous
+    if not paired or len(voxels) < _MIN_PAIRED_VOXELS:
+        return _bincount(voxels, high + 1)
     # Two voxels at a time: half as many increments. A pair is 256 times one voxel plus the other, below 2^15.
-    pairs = torch.bincount(torch.from_numpy(voxels.view(np.int16)), minlength=(high + 1) * 256).numpy()
-    table = pairs.reshape(high + 1, 256)
+    table = _bincount(voxels.view(np.int16), (high + 1) * 256).reshape(high + 1, 256)
     return table.sum(axis=1) + table.sum(axis=0)[: high + 1]
+
+
+def _bincount(voxels: np.ndarray, width: int) -> np.ndarray:
+    torch = sys.modules.get("torch")
+    if torch is None or voxels.dtype not in _TORCH_TYPES:
+        return np.bincount(voxels, minlength=width)
+    # torch warns about arrays it could not write to, such as memory-mapped files
+    own = voxels if voxels.flags.writeable else voxels.copy()
+    return torch.bincount(torch.from_numpy(own), minlength=width).numpy()
 
 
 def _from_zero(voxels: np.ndarray, low: int) -> np.ndarray:
