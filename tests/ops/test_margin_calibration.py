@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from losses.golden import CASES, IDS, has_proper_margins, tensor
 from losses.oracle import oracle
+from ops.memory import peak_allocation
 from ops.ways import WAYS, loss_and_gradient
 
 from monai_margincal.ops import margin_calibration
@@ -315,27 +316,15 @@ def test_no_full_size_temporary():
     terms = [torch.rand(16) for _ in range(4)]
     size = logits.numel() * 4
     for options in ({}, {"ignore_index": 255}, {"class_mask": torch.ones(1, 16, dtype=torch.bool)}):
-        peak = _peak_allocation(
+        peak = peak_allocation(
             lambda options=options: margin_calibration(logits, target, *terms, **options)[0].backward()
         )
         logits.grad = None
         assert peak <= 1.3 * size, f"{options}: peak of {peak / size:.2f} times the logits beside them"
     soft = torch.rand(1, 16, 64, 64, 64).softmax(1)
-    peak = _peak_allocation(lambda: margin_calibration(logits, soft, *terms)[0].backward())
+    peak = peak_allocation(lambda: margin_calibration(logits, soft, *terms)[0].backward())
     assert peak <= 1.5 * size
 
 
-def _peak_allocation(function) -> int:
-    """Most bytes that torch's CPU allocator held at once beyond those at the start."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        function()
-    held = peak = 0
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]" and event.device_index() == -1:
-            held += event.nbytes()
-            peak = max(peak, held)
-    return peak
-
-
 def test_peak_allocation_can_tell():
-    assert _peak_allocation(lambda: torch.ones(1 << 20).double()) >= 12 << 20
+    assert peak_allocation(lambda: torch.ones(1 << 20).double()) >= 12 << 20

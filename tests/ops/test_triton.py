@@ -10,6 +10,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from ops.memory import peak_allocation
 from ops.ways import loss_and_gradient
 
 from monai_margincal import MarginCalibrationLoss
@@ -273,11 +274,9 @@ class TestNumerics:
 
     def test_memory_beside_the_logits(self):
         """Peak of forward and backward at most 1.1 times the logits."""
-        from ops.test_margin_calibration import _peak_allocation
-
         logits = torch.randn(1, 4, 32, 32, 4, requires_grad=True)
         labels, values = torch.randint(0, 4, (1, 32, 32, 4), dtype=torch.uint8), terms(4)
-        peak = _peak_allocation(lambda: margin_calibration(logits, labels, *values, backend="triton")[0].backward())
+        peak = peak_allocation(lambda: margin_calibration(logits, labels, *values, backend="triton")[0].backward())
         assert peak <= 1.1 * logits.numel() * 4
 
 
