@@ -21,6 +21,7 @@ _VERBS = {
     "margins": ("margins", "show the margins that follow from class counts"),
     "datalist": ("datalist", "write a MONAI data list for a folder of images and labels"),
     "convert-weights": ("convert_weights", "convert published COPLE-Net weights to this package's layout"),
+    "check-bundle": ("check_bundle", "check a MONAI bundle: metadata, keys, names, preprocessing, data"),
     "doctor": ("doctor", "show versions, devices, kernels and image readers"),
 }
 

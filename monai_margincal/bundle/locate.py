@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 #: in a wheel, in a source tree
 _ROOTS = (_PACKAGE / "shipped_bundles", _PACKAGE.parent / "bundles")
 

@@ -1,0 +1,66 @@
+"""The data lists that a bundle would train on: pairs, grids and label values, before anything is trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .finding import Finding, root_message
+
+
+def check_data(parser: Any, file: str, num_classes: int | None) -> list[Finding]:
+    """Resolve the data lists of a training configuration, read every label and compare its grid with its image's.
+
+    Args:
+        parser: `monai.bundle.ConfigParser` of the training configuration, with ``dataset_dir`` set.
+        file: the configuration's file, for the findings.
+        num_classes: the labels must lie in 0 ... num_classes - 1; None: any integral value.
+
+    Returns:
+        the findings: no list, an empty one, a case in two lists, and what `monai_margincal.statistics.find_problems` says.
+    """
+    from ..statistics import find_problems, scan_labels
+
+    found: list[Finding] = []
+    lists: dict[str, list[dict[str, Any]]] = {}
+    for id in ("train::dataset::data", "validate::dataset::data"):
+        if id not in parser:
+            continue
+        try:
+            data = parser.get_parsed_content(id)
+        except Exception as error:  # any part of the configuration can fail here, each with its own type
+            found.append(Finding("error", file, f"{id}: {root_message(error)}", "a data list"))
+            continue
+        if not data:
+            found.append(Finding("error", file, f"an empty list at {id}", "at least one case"))
+            continue
+        lists[id] = list(data)
+    images = {id: {str(item.get("image")) for item in data if isinstance(item, dict)} for id, data in lists.items()}
+    if len(images) == 2:
+        shared = sorted(set.intersection(*images.values()))
+        if shared:
+            found.append(
+                Finding("error", shared[0], f"{len(shared)} image(s) in training and in validation", "each in one")
+            )
+    items = {
+        str(item["label"]): item
+        for data in lists.values()
+        for item in data
+        if isinstance(item, dict) and "label" in item
+    }
+    if not items:
+        return found
+    scan = scan_labels(list(items.values()), num_classes=num_classes, progress=False, on_error="report")
+    severities = {"error": "error", "warning": "warning", "info": "note"}
+    for problem in find_problems(scan):
+        severity = severities[problem.severity]
+        # an image that lies elsewhere than its label is trained on as if it did not
+        if problem.kind == "geometry mismatch":
+            severity = "error"
+        first = problem.files[0] if problem.files else file
+        more = f" (and {len(problem.files) - 1} more)" if len(problem.files) > 1 else ""
+        found.append(
+            Finding(
+                severity, first, f"{problem.kind}{more}: {problem.message}", "a label that fits its image and classes"
+            )
+        )
+    return found

@@ -1,0 +1,133 @@
+"""Preprocessing drift: the image must reach the network in inference exactly as it did in training."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .finding import Finding
+
+#: arguments that may have one entry per key
+_PER_KEY = ("mode", "padding_mode", "dtype", "align_corners")
+
+#: transforms that draw patches, cut away what is not looked at, check, or change the container: none of them changes what a
+#: voxel's value means or which way it lies
+_NEUTRAL = re.compile(
+    r"Crop|Pad|Check|EnsureType|ToTensor|ToDevice|SqueezeDim|CopyItems|DeleteItems|SelectItems|Identity|Lambda|FgBg|ClassesToInd"
+)
+
+_KEYS = ("keys", "allow_missing_keys")
+
+
+def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dict[str, Any]]] | None:
+    """The deterministic transforms of the image in a preprocessing: name and arguments of each, up to the first random one.
+
+    Args:
+        parser: `monai.bundle.ConfigParser` of the configuration.
+        id: id of the preprocessing, for example ``"train::preprocessing"``: a `Compose`, a list, or an expression of references
+            to lists such as ``"$@train#deterministic_transforms + @train#random_transforms"``.
+        key: key of the image.
+
+    Returns:
+        ``[(class name, {argument: value})]`` with references followed and expressions evaluated; None if there is no such id.
+
+    Example:
+        >>> from monai.bundle import ConfigParser
+        >>> parser = ConfigParser({"low": -1, "preprocessing": {"_target_": "Compose", "transforms": [
+        ...     {"_target_": "ScaleIntensityRanged", "keys": ["image"], "a_min": "$@low * 10"},
+        ...     {"_target_": "RandFlipd", "keys": ["image"]}]}})
+        >>> image_chain(parser, "preprocessing")
+        [('ScaleIntensityRanged', {'a_min': -10})]
+    """
+    if id not in parser:
+        return None
+    parser.parse(True)
+    chain = []
+    for step in _transform_ids(parser, id):
+        config = parser[step]
+        if _switched_off(parser, step):
+            continue
+        name = str(config.get("_target_", "")).rsplit(".", 1)[-1]
+        if name.startswith("Rand"):
+            break
+        keys = _value(parser, f"{step}::keys")
+        keys = [keys] if isinstance(keys, str) else list(keys or [key])
+        if key not in keys or _NEUTRAL.search(name):
+            continue
+        arguments = {}
+        for argument in config:
+            if argument.startswith("_") or argument in _KEYS:
+                continue
+            value = _value(parser, f"{step}::{argument}")
+            if argument in _PER_KEY and isinstance(value, list | tuple) and len(value) == len(keys) > 1:
+                value = value[keys.index(key)]
+            arguments[argument] = value
+        chain.append((_canonical(name), arguments))
+    return chain
+
+
+def check_drift(chains: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[Finding]:
+    """Compare the image's chains of training, validation and inference, each with the first.
+
+    Args:
+        chains: where the chain is written (file and id) -> chain of `image_chain`.
+
+    Returns:
+        an error for every transform that is missing, additional, elsewhere in the order, or has another argument.
+    """
+    found: list[Finding] = []
+    if len(chains) < 2:
+        return found
+    (reference, expected), *others = chains.items()
+    for place, chain in others:
+        names, expected_names = [name for name, _ in chain], [name for name, _ in expected]
+        if names != expected_names:
+            found.append(Finding("error", place, f"image transforms {names}", f"{expected_names}, as in {reference}"))
+            continue
+        for (name, ours), (_, theirs) in zip(chain, expected, strict=True):
+            for argument in sorted(set(ours) | set(theirs)):
+                mine, other = (values.get(argument, "its default") for values in (ours, theirs))
+                if _plain(mine) != _plain(other):
+                    found.append(
+                        Finding("error", place, f"{name} with {argument} {mine}", f"{other}, as in {reference}")
+                    )
+    return found
+
+
+def _transform_ids(parser: Any, id: str) -> list[str]:
+    """Ids of the single transforms, in order."""
+    config = parser[id]
+    if isinstance(config, list):
+        ids: list[str] = []
+        for index, element in enumerate(config):
+            child = f"{id}::{index}"
+            ids += _transform_ids(parser, child) if not isinstance(element, dict) or _is_compose(element) else [child]
+        return ids
+    if isinstance(config, dict):
+        return _transform_ids(parser, f"{id}::transforms") if _is_compose(config) else [id]
+    if isinstance(config, str):
+        references = re.findall(r"@([\w:#]+)", config)
+        return [child for name in references for child in _transform_ids(parser, name.replace("#", "::"))]
+    return []
+
+
+def _is_compose(config: dict[str, Any]) -> bool:
+    return "transforms" in config and str(config.get("_target_", "")).rsplit(".", 1)[-1] == "Compose"
+
+
+def _switched_off(parser: Any, step: str) -> bool:
+    value = _value(parser, f"{step}::_disabled_")
+    return value is True or str(value).lower() == "true"
+
+
+def _canonical(name: str) -> str:
+    """``ScaleIntensityRanged``, ``...D`` and ``...Dict`` are one transform."""
+    return re.sub(r"(Dict|D)$", "d", name)
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(child) for child in value] if isinstance(value, list | tuple) else value
+
+
+def _value(parser: Any, id: str) -> Any:
+    return parser.get_parsed_content(id) if id in parser else None

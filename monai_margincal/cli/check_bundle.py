@@ -1,0 +1,48 @@
+"""Check a MONAI bundle without running it: metadata, properties, names, keys, network, preprocessing, and the data if given.
+
+One line per finding: severity, file, what was found, what was expected. Exit status 1 if one of them is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("bundle", metavar="DIR", help="the bundle's folder, the one that holds configs/")
+    parser.add_argument("--dataset-dir", "--dataset_dir", help="check the data too: pairs, grids, label values")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key as it would be given to `python -m monai.bundle run`; may be repeated",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the findings."""
+    from ..bundle import check_bundle
+
+    findings = check_bundle(
+        arguments.bundle, dict(_override(text) for text in arguments.override), arguments.dataset_dir
+    )
+    for finding in findings:
+        print(finding)
+    number = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
+    summary = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in number.items())
+    if number["error"]:
+        raise ValueError(f"{arguments.bundle}: found {summary}, expected no error")
+    print(f"{arguments.bundle}: {summary}")
+
+
+def _override(text: str) -> tuple[str, Any]:
+    """Split KEY=VALUE and read the value as MONAI's command line does, where `true` is a text and `True` is not."""
+    from fire.parser import DefaultParseValue
+
+    key, equals, value = text.lstrip("-").partition("=")
+    if not equals or not key:
+        raise ValueError(f"--override: found {text!r}, expected KEY=VALUE")
+    return key, DefaultParseValue(value)
