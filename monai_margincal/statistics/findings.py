@@ -16,6 +16,9 @@ from .formats import describe_label
 from .identity import fingerprint
 from .scan import LabelScan
 
+#: Endings of pictures, which may have colours and have no grid in millimetres.
+_PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
+
 SEVERITIES = ("error", "warning", "info")
 
 #: A label value in at most this share of the cases is called rare ...
@@ -181,22 +184,33 @@ def _geometry(scan: LabelScan) -> Iterable[Finding]:
         if image is None or record.file is None:
             continue
         try:
-            described = describe_label(Path(image))
+            image_shape, image_affine = _grid(Path(image))
         except (ValueError, OSError) as error:
             yield Finding("error", "unreadable image", str(error), (image, record.file))
             continue
-        shape, own = _squeezed(described.shape), _squeezed(record.shape or ())
+        shape, own = _squeezed(image_shape), _squeezed(record.shape or ())
         if shape != own:
             message = f"the image has the shape {shape}, its label {own}: expected one grid"
             yield Finding("error", "geometry mismatch", message, (image, record.file))
-        elif described.affine is not None and record.affine is not None:
-            shift = _largest_shift(described.affine, np.array(record.affine), own)
+        elif image_affine is not None and record.affine is not None:
+            shift = _largest_shift(image_affine, np.array(record.affine), own)
             if shift > _GRID_TOLERANCE:
                 message = (
                     f"image and label lie on different grids: the same voxel is up to {shift:.3g} voxels apart, expected at most "
                     f"{_GRID_TOLERANCE:g}"
                 )
                 yield Finding("error", "geometry mismatch", message, (image, record.file))
+
+
+def _grid(image: Path) -> tuple[tuple[int, ...], np.ndarray | None]:
+    """Shape and affine of an image; unlike a label it may have colours."""
+    if image.suffix.lower() in _PICTURES:
+        from PIL import Image
+
+        with Image.open(image) as picture:
+            return picture.size, None
+    described = describe_label(image)
+    return described.shape, described.affine
 
 
 def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:

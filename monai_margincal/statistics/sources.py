@@ -71,6 +71,8 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
     if torch_data is not None and isinstance(data, torch_data.Dataset):
         if hasattr(data, "__len__") and len(data) == 0:
             raise ValueError(f"data is an empty {type(data).__name__}, expected at least one item")
+        if not hasattr(data, "__len__"):
+            raise TypeError(f"data is a {type(data).__name__} without a length, expected a DataLoader over it")
         return Items(data, transform)
     if isinstance(data, Mapping):
         raise TypeError(f"data is a single item with the keys {sorted(map(str, data))}, expected {_ACCEPTED}")

@@ -258,6 +258,16 @@ def test_cases_of_equal_file_names_stay_apart_in_a_transform_chain(tmp_path: Pat
     assert count_labels(items, num_classes=3, transform=Compose(LOAD)).cases == expected
 
 
+class _Endless(torch.utils.data.IterableDataset[Any]):
+    def __iter__(self) -> Any:
+        yield {"label": torch.zeros(1, 3)}
+
+
+def test_loader_of_an_iterable_data_set() -> None:
+    loader = torch.utils.data.DataLoader(_Endless(), batch_size=1)
+    assert count_labels(loader, num_classes=2).counts.tolist() == [3, 0]
+
+
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
@@ -268,6 +278,7 @@ def test_cases_of_equal_file_names_stay_apart_in_a_transform_chain(tmp_path: Pat
         ([{"label": "/nowhere/case.nii.gz"}], FileNotFoundError, "no such file"),
         ([{"image": "x"}], ValueError, r"data\[0\] has no key 'label', found \['image'\]"),
         ({"label": "x"}, TypeError, "single item"),
+        (_Endless(), TypeError, "data is a _Endless without a length, expected a DataLoader over it"),
         (7, TypeError, "data is a int, expected a MONAI data list"),
         ([{"label": ["a.nii", "b.nii"]}], ValueError, "is a list of 2 files"),
         ([{"label": 3}], TypeError, "found int"),

@@ -95,6 +95,18 @@ def test_image_on_another_grid(clean: list[dict[str, str]], change: str) -> None
     assert finding.files == (image, clean[4]["label"])
 
 
+def test_colour_picture_beside_its_mask(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (7, 5)).save(tmp_path / "frame.png")
+    Image.fromarray(np.eye(5, 7, dtype=np.uint8)).save(tmp_path / "mask.png")
+    data = [{"image": str(tmp_path / "frame.png"), "label": str(tmp_path / "mask.png")}]
+    assert find_problems(scan_labels(data, num_classes=2)) == ()
+    Image.new("RGB", (7, 6)).save(tmp_path / "frame.png")
+    (finding,) = find_problems(scan_labels(data, num_classes=2))
+    assert finding.message == "the image has the shape (7, 6), its label (7, 5): expected one grid"
+
+
 def test_missing_image_is_named(clean: list[dict[str, str]]) -> None:
     Path(clean[0]["image"]).unlink()
     (finding,) = found(find_problems(scan_labels(clean, num_classes=3)), "unreadable image")
