@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -276,7 +277,11 @@ def _resolve_margins(
             "and give class_counts, or give margins=(rho_0k, rho_k0) (0.0 for the loss without margins)"
         )
     if class_counts is not None:
-        margins = class_margins(class_counts, tau, upsilon, normalization)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            margins = class_margins(class_counts, tau, upsilon, normalization)
+        for warning in caught:  # about an absent class: point at whoever makes the loss
+            warnings.warn(warning.message, warning.category, stacklevel=3)
     elif (tau, upsilon, normalization) != (1.0, 1.0, "sum"):
         raise ValueError(
             f"tau={tau!r}, upsilon={upsilon!r}, normalization={normalization!r} make margins from class_counts: expected their "

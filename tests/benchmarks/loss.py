@@ -217,7 +217,7 @@ def draw(rows: list[dict], path: Path, title: str) -> None:
                 axis.axvline(row["to_cross_entropy"], color="black", linestyle="--", label="copy of the logits")
         axis.set_xscale("log")
         axis.margins(x=0.15)
-        axis.legend(loc="lower right", fontsize=8)
+        axis.legend(loc="upper right", fontsize=8)
         axis.set_title(f"{panel[0]}, {panel[1]}", fontsize=10)
     axes[-1, 0].set_xlabel("time of forward + backward, cross-entropy = 1")
     figure.suptitle(title, fontsize=10)

@@ -525,6 +525,7 @@ class TestAbsentClass:
         with pytest.warns(UserWarning, match="no voxel of class '2 spleen'") as caught:
             loss = MarginCalibrationLoss(class_counts=ClassCounts([90, 10, 0], names=["background", "liver", "spleen"]))
         assert len(caught) == 1
+        assert caught[0].filename == __file__
         assert loss.margin_negative[2] == loss.margin_positive[2] == 0
         logits, labels = logits_and_labels(1, 3, 5)
         assert torch.isfinite(loss(logits, labels))
