@@ -19,9 +19,11 @@ _VERBS = {
     "demo": ("demo", "train and run a lesion segmentation on the shipped CT, from label counts to a saved mask"),
     "count": ("count", "count the voxels of every class in label files"),
     "margins": ("margins", "show the margins that follow from class counts"),
+    "report": ("report", "write a report on class counts as one HTML file"),
     "datalist": ("datalist", "write a MONAI data list for a folder of images and labels"),
     "convert-weights": ("convert_weights", "convert published COPLE-Net weights to this package's layout"),
     "check-bundle": ("check_bundle", "check a MONAI bundle: metadata, keys, names, preprocessing, data"),
+    "compare": ("compare", "run a study: tasks x objectives x seeds, resumable"),
     "doctor": ("doctor", "show versions, devices, kernels and image readers"),
 }
 

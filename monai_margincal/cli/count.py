@@ -1,12 +1,18 @@
-"""Count the voxels of every class in label files (NIfTI, NRRD, MetaImage, DICOM series), exactly.
+"""Count the voxels of every class in label files (NIfTI, NRRD, MetaImage, PNG, DICOM series and SEG), exactly.
 
 PATHS are label files, glob patterns, folders of a DICOM series, or one MONAI data list (.json) whose entries have the key --key.
+With --merge, PATHS are JSON files of class counts, for example of sites that cannot share their labels.
+
+Under torchrun every process counts its share, and the first one prints and writes the total.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +22,7 @@ from .table import format_table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("paths", nargs="+", metavar="PATHS", help="label files, glob patterns or one data list (.json)")
+    parser.add_argument("--merge", action="store_true", help="PATHS are JSON files of class counts: add them up")
     parser.add_argument("--num-classes", type=int, help="the labels are 0 ... N - 1; any other is an error")
     parser.add_argument("--ids", type=int, nargs="+", help="the labels, where they are not 0 ... N - 1")
     parser.add_argument("--names", nargs="+", help="class names in the order of the ids")
@@ -23,21 +30,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", default="label", help="key of the label in a data list")
     parser.add_argument("--section", default="training", help="section of a data list of the Decathlon's form")
     parser.add_argument("--workers", type=int, default=0, help="processes that read beside the main one")
+    parser.add_argument(
+        "--cache", metavar="DIR", help="keep the count of every file here; a killed run goes on from it"
+    )
+    parser.add_argument(
+        "--on-error", choices=("raise", "report"), default="raise", help="stop at a faulty file, or list it"
+    )
     parser.add_argument("--output", help="JSON file to write; an older one of class counts is replaced")
+    parser.add_argument(
+        "--report", help="HTML report to write, with findings about the files; an older one is replaced"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Count, print the table, write the JSON."""
-    from ..statistics import count_labels
+    """Count or merge, print the table, write the files."""
+    if arguments.merge:
+        if arguments.report:
+            raise ValueError(
+                "--report with --merge: expected `margincal report` on the merged counts, which know no files"
+            )
+        _show(_merged(arguments.paths), arguments)
+        return
+    from ..statistics import scan_labels
 
-    counts = count_labels(
-        _data_of(arguments),
-        key=arguments.key,
-        num_classes=arguments.num_classes,
-        ids=arguments.ids,
-        ignore_index=arguments.ignore_index,
-        num_workers=arguments.workers,
-    )
+    with _process_group() as rank:
+        scan = scan_labels(
+            _data_of(arguments),
+            key=arguments.key,
+            num_classes=arguments.num_classes,
+            ids=arguments.ids,
+            ignore_index=arguments.ignore_index,
+            num_workers=arguments.workers,
+            cache_dir=arguments.cache,
+            on_error=arguments.on_error,
+        )
+    if rank > 0:
+        return
+    _show(scan.counts, arguments)
+    for failure in scan.failures:
+        print(f"left out: {failure.message}")
+    if arguments.report:
+        from ..statistics import write_report
+
+        write_report(scan, arguments.report)
+        print(f"written: {arguments.report}")
+
+
+def _show(counts: Any, arguments: argparse.Namespace) -> None:
     if arguments.names:
         counts = counts.named(arguments.names)
     rows = zip(counts.labels, counts.counts, counts.frequencies, strict=True)
@@ -52,6 +91,36 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output:
         counts.to_json(arguments.output)
         print(f"written: {arguments.output}")
+
+
+def _merged(paths: list[str]) -> Any:
+    """Sum of the files; their cases are told apart by the name of their file where they share names."""
+    from ..counts import ClassCounts
+
+    parts = {path: ClassCounts.from_json(path) for path in paths}
+    if len(parts) < len(paths):
+        raise ValueError(f"--merge of {paths}: found a file twice, expected every file once")
+    names = [case for part in parts.values() for case in part.cases or ()]
+    if len(set(names)) < len(names):
+        stems = [Path(path).stem for path in parts]
+        keys = stems if len(set(stems)) == len(stems) else list(parts)
+        return sum(part.prefixed(f"{key}/") for key, part in zip(keys, parts.values(), strict=True))
+    return sum(parts.values())
+
+
+@contextlib.contextmanager
+def _process_group() -> Iterator[int]:
+    """The processes that torchrun started, as one group over gloo; gives the own rank, 0 without torchrun."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield 0
+        return
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    try:
+        yield dist.get_rank()
+    finally:
+        dist.destroy_process_group()
 
 
 def _data_of(arguments: argparse.Namespace) -> Any:
@@ -78,4 +147,5 @@ def _absolute(item: Any, key: str, datalist: Path) -> Any:
     """Relative paths of a data list are relative to the list's folder, as in the Decathlon."""
     if not isinstance(item, dict) or key not in item:
         raise ValueError(f"{datalist}: found the entry {item!r}, expected a mapping with the key {key!r} (--key)")
-    return {**item, key: str(datalist.parent / item[key])}
+    paths = {name: str(datalist.parent / item[name]) for name in (key, "image") if isinstance(item.get(name), str)}
+    return {**item, **paths}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -63,3 +65,66 @@ def test_too_few_classes_names_the_file_and_the_values(capsys):
 def test_no_file_fits(tmp_path, capsys):
     assert main(["count", str(tmp_path / "*.nii.gz"), "--num-classes", "2"]) == 1
     assert "*.nii.gz" in capsys.readouterr().err
+
+
+def test_merge_equals_counting_together(tmp_path, capsys):
+    for case in ("lung1", "lung2"):
+        main(["count", f"{LABELS}/{case}.nii.gz", "--num-classes", "2", "--output", str(tmp_path / f"{case}.json")])
+    words = ["count", "--merge", str(tmp_path / "lung1.json"), str(tmp_path / "lung2.json")]
+    assert main([*words, "--output", str(tmp_path / "total.json")]) == 0
+    together = tmp_path / "together.json"
+    main(["count", f"{LABELS}/*.nii.gz", "--num-classes", "2", "--output", str(together)])
+    assert ClassCounts.from_json(tmp_path / "total.json") == ClassCounts.from_json(together)
+
+
+def test_sites_may_share_case_names_but_no_file_counts_twice(tmp_path, capsys):
+    for site in ("a", "b"):
+        ClassCounts([5, 1], cases={"case_1": [5, 1]}).to_json(tmp_path / f"{site}.json")
+    files = [str(tmp_path / f"{site}.json") for site in "ab"]
+    assert main(["count", "--merge", *files, "--output", str(tmp_path / "total.json")]) == 0
+    assert sorted(ClassCounts.from_json(tmp_path / "total.json").cases) == ["a/case_1", "b/case_1"]
+    assert main(["count", "--merge", files[0], files[0]]) == 1
+    assert "found a file twice" in capsys.readouterr().err
+
+
+def test_faulty_files_can_be_listed_instead(tmp_path, capsys):
+    (tmp_path / "broken.nii.gz").write_bytes(b"no label")
+    paths = [f"{LABELS}/lung2.nii.gz", str(tmp_path / "broken.nii.gz")]
+    assert main(["count", *paths, "--num-classes", "2"]) == 1
+    assert "broken.nii.gz" in capsys.readouterr().err
+    assert main(["count", *paths, "--num-classes", "2", "--on-error", "report"]) == 0
+    output = capsys.readouterr().out
+    assert "24,644" in output
+    assert "left out: " in output
+    assert "broken.nii.gz" in output.split("left out: ")[1]
+
+
+def test_report_of_files_and_of_counts(tmp_path, capsys):
+    output, page = tmp_path / "counts.json", tmp_path / "report.html"
+    words = ["count", f"{LABELS}/*.nii.gz", "--num-classes", "2", "--output", str(output), "--report", str(page)]
+    assert main(words) == 0
+    assert "lung2" in page.read_text(encoding="utf-8")
+    words = ["report", str(output), "--output", str(tmp_path / "second.html"), "--json", str(tmp_path / "data.json")]
+    assert main(words) == 0
+    assert json.loads((tmp_path / "data.json").read_text())["format"] == "monai_margincal.report"
+    (tmp_path / "thesis.html").write_text("mine")
+    assert main(["report", str(output), "--output", str(tmp_path / "thesis.html")]) == 1
+    assert (tmp_path / "thesis.html").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_torchrun_counts_once(tmp_path):
+    output = tmp_path / "counts.json"
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=3",
+        "-m",
+        "monai_margincal",
+    ]
+    words = ["count", f"{LABELS}/*.nii.gz", "--num-classes", "2", "--output", str(output)]
+    result = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+    assert ClassCounts.from_json(output).counts.tolist() == TOTAL
+    assert result.stdout.count("counted:") == 1
