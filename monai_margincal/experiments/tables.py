@@ -119,6 +119,7 @@ def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table
         rows.append(
             (
                 study.label(summary.objective),
+                str(len(summary.seeds)),
                 _spread(summary.miou),
                 "(reference)"
                 if versus is None
@@ -133,11 +134,18 @@ def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table
                 f"{summary.peak_memory / 2**20:.0f}",
             )
         )
+    alone = sum(len(summary.seeds) == 1 for summary in summaries)
+    warning = (
+        f" {alone} objective(s) have one seed only: their intervals are over cases and know nothing of training noise."
+        if alone
+        else ""
+    )
     reference = next((study.label(summary.baseline) for summary in summaries if summary.baseline), "none")
     return Table(
         f"Comparison: {where}",
         (
             "objective",
+            "seeds",
             "mIoU ± sd",
             "Δ to best baseline [95 %]",
             "win/tie/loss",
@@ -151,7 +159,7 @@ def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table
         ),
         tuple(rows),
         f"Foreground means over the whole test set, percent; sd over seeds. Best baseline: {reference}. Interval: bootstrap over "
-        "seeds and cases. Ties: up to 0.1. Failed: diverged, or a class never learnt.",
+        "seeds and cases. Ties: up to 0.1. Failed: diverged, or a class never learnt." + warning,
     )
 
 

@@ -24,7 +24,7 @@ def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives:
         task: name.
         objectives: to show, by name; those without a finished run with a validation curve are left out.
     """
-    figure = new_figure(10.5, 3.6)
+    figure = new_figure(10.5, 4.0)
     axes = figure.subplots(1, 3)
     shown = False
     for objective, colour in zip(objectives, COLOURS, strict=False):
@@ -55,5 +55,5 @@ def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives:
     axes[2].set(title="validation minus training loss", xlabel="fine-tuning step")
     for axis in axes:
         axis.grid(alpha=0.25)
-    axes[0].legend(frameon=False, fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=9)
     return figure

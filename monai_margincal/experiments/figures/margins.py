@@ -37,7 +37,8 @@ def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names
             100 * np.asarray(c, dtype=float)[k][1:-1].max() / max(np.sum(np.asarray(c)[k]), 1)
             for c in histograms.values()
         ]
-        axis.set_ylim(0, 1.45 * max([*inner, 1e-9]))
+        # room for the legend above the curves
+        axis.set_ylim(0, (1.1 + 0.1 * len(histograms)) * max([*inner, 1e-9]))
         axis.grid(alpha=0.25)
         axis.legend(frameon=False, fontsize=7, loc="upper left")
     axes[0].set_ylabel("% of the class's voxels per bin")
