@@ -238,6 +238,7 @@ print(count_labels(sys.argv[1] + "/*.nii.gz", num_classes=3, cache_dir=sys.argv[
 """
 
 
+@pytest.mark.slow
 def test_killed_run_goes_on_where_it_stopped(tmp_path: Path, counted: list[str]) -> None:
     """SIGKILL in the middle: what was counted is kept, the total is that of an undisturbed run."""
     folder, cache = tmp_path / "labels", tmp_path / "cache"
