@@ -25,7 +25,7 @@ class SegmentationView:
     Args:
         title: what the row of pictures is called.
         image: intensities, (X, Y, Z), axes in LPS order: x to the patient's left, y to the back, z to the head.
-        truth: class indices of the same shape.
+        truth: class indices of the same shape, or None where no truth is known.
         prediction: class indices of the same shape.
         spacing: edge lengths of a voxel in mm, (3,).
         caption: a line under the prediction, for example its IoU.
@@ -33,13 +33,15 @@ class SegmentationView:
 
     title: str
     image: np.ndarray
-    truth: np.ndarray
+    truth: np.ndarray | None
     prediction: np.ndarray
     spacing: tuple[float, float, float]
     caption: str = ""
 
     def __post_init__(self) -> None:
-        shapes = {"image": self.image.shape, "truth": self.truth.shape, "prediction": self.prediction.shape}
+        shapes = {"image": self.image.shape, "prediction": self.prediction.shape}
+        if self.truth is not None:
+            shapes["truth"] = self.truth.shape
         if len(set(shapes.values())) != 1 or self.image.ndim != 3:
             raise ValueError(f"{self.title}: found the shapes {shapes}, expected the same (X, Y, Z) for all")
 
@@ -47,6 +49,8 @@ class SegmentationView:
     def best_slice(self) -> int:
         """Axial slice with the most foreground of the truth; of the prediction where there is none."""
         for mask in (self.truth, self.prediction):
+            if mask is None:
+                continue
             areas = (mask > 0).sum(axis=(0, 1))
             if areas.any():
                 return int(areas.argmax())
@@ -96,7 +100,7 @@ def save_overlay(
     """Draw one row per volume: the slice with the most foreground, its true mask, its predicted mask.
 
     The patient's right is on the left, as radiologists look at it. The true outline is drawn over the prediction too, so that
-    missed and invented regions are seen at once.
+    missed and invented regions are seen at once. Where no volume has a truth, there is no column for it.
 
     Args:
         views: the volumes, one row each.
@@ -115,35 +119,38 @@ def save_overlay(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    figure = Figure(figsize=(10.2, 3.55 * len(views) + 0.5), facecolor="white", layout="constrained")
+    with_truth = any(view.truth is not None for view in views)
+    columns = ("image", "truth", "prediction") if with_truth else ("image", "prediction")
+    figure = Figure(figsize=(3.4 * len(columns), 3.75 * len(views) + 0.6), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(len(views), 3, squeeze=False)
+    axes = figure.subplots(len(views), len(columns), squeeze=False)
     for row, view in zip(axes, views, strict=True):
         k = view.best_slice
         aspect = view.spacing[1] / view.spacing[0]
-        planes = {name: getattr(view, name)[:, :, k].T for name in ("image", "truth", "prediction")}
-        headings = (
-            f"{view.title}\nCT, slice {k}",
-            "truth",
-            f"prediction\n{view.caption}" if view.caption else "prediction",
-        )
-        for axis, heading, mask in zip(row, headings, (None, "truth", "prediction"), strict=True):
-            axis.imshow(
-                planes["image"], cmap="gray", vmin=window[0], vmax=window[1], aspect=aspect, interpolation="nearest"
-            )
+        headings = {
+            "image": f"{view.title}\nCT, slice {k}",
+            "truth": "truth" if view.truth is not None else "no truth known",
+            "prediction": f"prediction\n{view.caption}" if view.caption else "prediction",
+        }
+        plane = view.image[:, :, k].T
+        truth = None if view.truth is None else view.truth[:, :, k].T > 0
+        for axis, name in zip(row, columns, strict=True):
+            axis.imshow(plane, cmap="gray", vmin=window[0], vmax=window[1], aspect=aspect, interpolation="nearest")
+            mask = None if name == "image" else getattr(view, name)
             if mask is not None:
-                axis.imshow(_coloured(planes[mask]), aspect=aspect, interpolation="nearest")
-                if (planes["truth"] > 0).any():
-                    axis.contour(planes["truth"] > 0, levels=[0.5], colors=_TRUTH_OUTLINE, linewidths=1.1)
-            axis.set_title(heading, fontsize=10)
+                axis.imshow(_coloured(mask[:, :, k].T), aspect=aspect, interpolation="nearest")
+            if name != "image" and truth is not None and truth.any() and not truth.all():
+                axis.contour(truth, levels=[0.5], colors=_TRUTH_OUTLINE, linewidths=1.1)
+            axis.set_title(headings[name], fontsize=10)
             axis.set_axis_off()
-        _scale_bar(row[0], planes["image"].shape, view.spacing[0])
+        _scale_bar(row[0], plane.shape, view.spacing[0])
     handles: list[Patch | Line2D] = [
         Patch(facecolor=_COLOURS[(k - 1) % len(_COLOURS)], alpha=0.6, label=name)
         for k, name in enumerate(class_names)
         if k > 0
     ]
-    handles.append(Line2D([], [], color=_TRUTH_OUTLINE, label="outline of the truth"))
+    if with_truth:
+        handles.append(Line2D([], [], color=_TRUTH_OUTLINE, label="outline of the truth"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
     with replacing(path) as beside:
         figure.savefig(beside, dpi=110)

@@ -1,8 +1,28 @@
-"""Whole-volume inference for slice networks, and the mask files it gives."""
+"""Whole-volume inference for slice networks, and the files that it gives."""
 
 from __future__ import annotations
 
+from monai_margincal.inferers.case_files import case_file
+from monai_margincal.inferers.class_volumes import SaveClassVolumesd, voxel_volume_mm3
+from monai_margincal.inferers.dicom_segmentation import SaveDicomSegmentationd
+from monai_margincal.inferers.foreground_probability import ForegroundProbabilityd, foreground_probability
 from monai_margincal.inferers.mask_files import MaskWriter, mask_file_name
+from monai_margincal.inferers.overlays import SaveOverlayd
+from monai_margincal.inferers.scans import ScanDataset
 from monai_margincal.inferers.volume_slices import VolumeSliceInferer
+from monai_margincal.inferers.weights import WeightsLoader
 
-__all__ = ["MaskWriter", "VolumeSliceInferer", "mask_file_name"]
+__all__ = [
+    "ForegroundProbabilityd",
+    "MaskWriter",
+    "SaveClassVolumesd",
+    "SaveDicomSegmentationd",
+    "SaveOverlayd",
+    "ScanDataset",
+    "VolumeSliceInferer",
+    "WeightsLoader",
+    "case_file",
+    "foreground_probability",
+    "mask_file_name",
+    "voxel_volume_mm3",
+]

@@ -25,7 +25,9 @@ class VolumeSliceInferer(Inferer):
     windows are in the network at a time, so that beside input and output the memory does not grow with the number of slices.
 
     Input: (B, C, X, Y, Z) with the slices along Z, any floating dtype. Output: (B, K, X, Y, Z) in the input's dtype, where the
-    network maps (n, C, x, y) to (n, K, x, y). A MetaTensor stays one, with its metadata.
+    network maps (n, C, x, y) to (n, K, x, y). With ``decide`` the output is (B, 1, X, Y, Z), the class of the largest logit as
+    uint8 (int32 above 256 classes): it is taken where the network is, batch by batch, so that the logits of the volume never
+    exist and nothing but the decision is moved or turned. A MetaTensor stays one, with its metadata.
 
     Args:
         roi_size: largest plane given to the network at once, one number or one per in-plane axis; 0 or negative: any size.
@@ -33,6 +35,9 @@ class VolumeSliceInferer(Inferer):
         overlap: share of a window that its neighbour covers too, in [0, 1); used for planes larger than ``roi_size`` only.
         mode: how overlapping windows are blended, "gaussian" (less weight near a window's edge) or "constant".
         device: where the output volume is put together; by default where the input is. "cpu" keeps a large output off the GPU.
+        decide: give the class of every voxel instead of its logits.
+        channels_last: hand planes to the network in channels-last memory, which convolutions on GPUs in half precision want
+            (give the network the same layout: ``network.to(memory_format=torch.channels_last)``).
 
     Raises:
         ValueError: ``sw_batch_size`` is below 1, ``overlap`` is outside [0, 1), ``mode`` is unknown or ``roi_size`` is not one
@@ -47,6 +52,10 @@ class VolumeSliceInferer(Inferer):
         >>> volume = torch.rand(1, 1, 40, 24, 5)  # planes of 40 x 24: two windows along the first axis
         >>> torch.allclose(inferer(volume, network=torch.nn.Identity()), volume)
         True
+        >>> two_classes = lambda planes: torch.cat([0.5 - planes, planes - 0.5], dim=1)
+        >>> decided = VolumeSliceInferer(decide=True)(volume, network=two_classes)
+        >>> decided.dtype, torch.equal(decided == 1, volume > 0.5)
+        (torch.uint8, True)
     """
 
     def __init__(
@@ -56,6 +65,8 @@ class VolumeSliceInferer(Inferer):
         overlap: float = 0.25,
         mode: BlendMode | str = BlendMode.GAUSSIAN,
         device: torch.device | str | None = None,
+        decide: bool = False,
+        channels_last: bool = False,
     ) -> None:
         super().__init__()
         if sw_batch_size < 1:
@@ -67,6 +78,8 @@ class VolumeSliceInferer(Inferer):
         self.overlap = overlap
         self.mode = BlendMode(mode)
         self.device = device
+        self.decide = decide
+        self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
 
     def __call__(
         self, inputs: torch.Tensor, network: Callable[..., torch.Tensor], *args: Any, **kwargs: Any
@@ -80,7 +93,7 @@ class VolumeSliceInferer(Inferer):
             kwargs: further keyword arguments of ``network``.
 
         Returns:
-            volumes of shape (B, K, X, Y, Z) on ``device``.
+            volumes of shape (B, K, X, Y, Z), with ``decide`` (B, 1, X, Y, Z), on ``device``.
         """
         if inputs.ndim != 5 or 0 in inputs.shape:
             raise ValueError(
@@ -100,40 +113,54 @@ class VolumeSliceInferer(Inferer):
 
         plane = tuple(volume.shape[2:4])
         window = tuple(size if roi <= 0 else min(roi, size) for roi, size in zip(self.roi_size, plane, strict=True))
-        run = self._whole_planes if window == plane else self._windows
-        output = run(volume, window, on_planes)
+        output = self._all_slices(volume, window, on_planes)
         return MetaTensor(output).copy_meta_from(inputs) if isinstance(inputs, MetaTensor) else output
 
-    def _whole_planes(
+    def _all_slices(
         self, volume: torch.Tensor, window: tuple[int, ...], network: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
-        output: torch.Tensor | None = None
+        stacked: torch.Tensor | None = None
+        depth = volume.shape[-1]
         for case, slices in enumerate(volume):  # slices: (C, X, Y, Z)
-            for first in range(0, slices.shape[-1], self.sw_batch_size):
-                batch = slice(first, first + self.sw_batch_size)
-                logits = network(slices[..., batch].movedim(-1, 0).contiguous())
-                if output is None:
-                    shape = (volume.shape[0], logits.shape[1], *volume.shape[2:])
-                    output = torch.empty(shape, dtype=volume.dtype, device=self.device or volume.device)
-                output[case, ..., batch] = logits.movedim(0, -1)
-        assert output is not None  # no axis is empty
-        return output
+            for first in range(0, depth, self.sw_batch_size):
+                batch = slice(first, min(first + self.sw_batch_size, depth))
+                planes = self._planes(slices[..., batch].movedim(-1, 0), window, network)
+                if self.decide:
+                    planes = _decided(planes)
+                if stacked is None:
+                    # slices first: a batch is then one block of memory, not eight numbers here and there
+                    shape = (volume.shape[0], depth, *planes.shape[1:])
+                    dtype = planes.dtype if self.decide else volume.dtype
+                    stacked = torch.empty(shape, dtype=dtype, device=self.device or volume.device)
+                stacked[case, batch] = planes
+        assert stacked is not None  # no axis is empty
+        return stacked.movedim(1, -1)
 
-    def _windows(
-        self, volume: torch.Tensor, window: tuple[int, ...], network: Callable[[torch.Tensor], torch.Tensor]
+    def _planes(
+        self, planes: torch.Tensor, window: tuple[int, ...], network: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
+        """Planes (n, C, x, y) -> logits (n, K, x, y), through windows if they are larger than one."""
+        planes = planes.contiguous(memory_format=self.memory_format)
+        if window == tuple(planes.shape[2:]):
+            return network(planes)
+
         def on_windows(windows: torch.Tensor) -> torch.Tensor:
-            logits = network(windows.squeeze(-1).contiguous()).unsqueeze(-1)
+            logits = network(windows.contiguous(memory_format=self.memory_format))
             # the blending multiplies in place: give it a copy, and one that does not round to half precision
-            return logits.to(volume.dtype, copy=True)
+            return logits.to(planes.dtype, copy=True)
 
         blended = sliding_window_inference(
-            volume,
-            roi_size=(*window, 1),
+            planes,
+            roi_size=window,
             sw_batch_size=self.sw_batch_size,
             predictor=on_windows,
-            overlap=(self.overlap, self.overlap, 0),
+            overlap=self.overlap,
             mode=self.mode,
-            device=self.device,
         )
         return cast(torch.Tensor, blended)  # one tensor in, one tensor out
+
+
+def _decided(logits: torch.Tensor) -> torch.Tensor:
+    """Class with the largest logit, (n, K, x, y) -> (n, 1, x, y), the first of equal ones."""
+    dtype = torch.uint8 if logits.shape[1] <= 256 else torch.int32
+    return logits.argmax(dim=1, keepdim=True).to(dtype)

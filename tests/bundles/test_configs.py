@@ -33,7 +33,10 @@ TUNABLES = {
     "lambda_dice", "lambda_tversky", "roi_size", "sw_batch_size", "overlap", "stitch_device", "class_counts", "output_dir",
     "ckpt_dir",
 }  # fmt: skip
-INFERENCE_ONLY = {"cases", "output_postfix"}
+INFERENCE_ONLY = {
+    "cases", "output_postfix", "lung_crop", "lung_margin", "channels_last", "compile", "volumes_file", "save_probability",
+    "save_overlay", "save_dicom_seg",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -213,7 +216,8 @@ def _image_chain(transforms):
     chain = []
     for step in transforms:
         keys = [step["keys"]] if isinstance(step["keys"], str) else step["keys"]
-        if "image" in keys and not step["_target_"].endswith("CheckSameGridd"):
+        # what checks or cuts the image leaves the values and the directions of its voxels as they are
+        if "image" in keys and not step["_target_"].endswith(("CheckSameGridd", "LungRegionCropd")):
             chain.append({key: value for key, value in step.items() if key != "keys"})
     return chain
 

@@ -1,0 +1,45 @@
+"""Where the files about one scan go: the scan's place under the data set's folder, under the output folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from monai.data import FolderLayout
+from monai.utils import ImageMetaKey
+
+from monai_margincal.inferers.mask_files import mask_file_name
+
+
+def case_file(
+    meta: Mapping[str, Any],
+    output_dir: str | os.PathLike[str],
+    postfix: str,
+    extension: str,
+    data_root_dir: str | os.PathLike[str] = "",
+) -> Path:
+    """Name a file after the scan that it is about, as :class:`monai.transforms.SaveImage` names its mask.
+
+    Args:
+        meta: the scan's metadata; its ``"filename_or_obj"`` is used.
+        output_dir: folder of all results.
+        postfix: what is put behind the scan's name.
+        extension: ending of the file, with the dot.
+        data_root_dir: folder of the data set; the scan's subfolder below it is kept.
+
+    Returns:
+        the path; its folder may not exist yet.
+
+    Example:
+        >>> case_file({"filename_or_obj": "/data/a/ct.nii.gz"}, "/out", "overlay", ".png", "/data").as_posix()
+        '/out/a/ct_overlay.png'
+    """
+    layout = FolderLayout(output_dir, postfix, extension, parent=False, makedirs=False, data_root_dir=data_root_dir)
+    return Path(layout.filename(subject=mask_file_name(meta, None)["subject"]))
+
+
+def scan_of(meta: Mapping[str, Any]) -> str:
+    """The file or folder that a scan was read from, or "in memory"."""
+    return str(meta.get(ImageMetaKey.FILENAME_OR_OBJ) or "in memory")

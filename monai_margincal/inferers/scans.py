@@ -1,0 +1,101 @@
+"""The list of scans to segment: refused before anything is loaded if results would collide, and named where one fails."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from monai.data import Dataset
+
+from monai_margincal.inferers.case_files import case_file
+
+#: a chest CT in Hounsfield units holds air below and tissue above this
+_LUNG_AND_TISSUE = -500.0
+
+
+class ScanDataset(Dataset):
+    """Data set of whole scans that says which scan it could not read, and warns of one that is hardly a CT in Hounsfield units.
+
+    Args:
+        data: items with a file or folder at ``image_key``.
+        transform: prepares an item.
+        image_key: key of the scan.
+        data_root_dir: folder of the data set, as given to the transforms that save: two scans whose results would have the
+            same name are refused.
+        window: the Hounsfield units that ``transform`` maps to 0 and 1. Given, a scan without a voxel below -500 HU (no air)
+            or without one above (no tissue) warns: it may be scaled, or another modality. It is not an error, because the
+            numbers alone cannot tell.
+
+    Raises:
+        ValueError: ``data`` is empty, an item has no ``image_key``, or the results of two scans would have the same name.
+        FileNotFoundError: a scan does not exist.
+        RuntimeError: on access: a scan cannot be read or prepared; the message names it and the cause in one line.
+
+    Example:
+        >>> ScanDataset([], transform=None)
+        Traceback (most recent call last):
+        ValueError: the list of scans is empty, expected at least one {'image': file or folder}
+    """
+
+    def __init__(
+        self,
+        data: Sequence[Mapping[str, Any]],
+        transform: Callable[..., Any] | None,
+        image_key: str = "image",
+        data_root_dir: str = "",
+        window: Sequence[float] | None = None,
+    ) -> None:
+        if len(data) == 0:
+            raise ValueError(f"the list of scans is empty, expected at least one {{{image_key!r}: file or folder}}")
+        results: dict[Path, str] = {}
+        for item in data:
+            if image_key not in item:
+                raise ValueError(f"an item of the list of scans has the keys {sorted(item)}, expected {image_key!r}")
+            scan = item[image_key]
+            if not isinstance(scan, str | Path):
+                continue  # an array, from a client that reads by itself
+            if not Path(scan).exists():
+                raise FileNotFoundError(f"scan not found: {scan}")
+            result = case_file({"filename_or_obj": str(scan)}, "", "", "", data_root_dir)
+            if result in results:
+                raise ValueError(f"the results of {results[result]} and {scan} would have the same name, {result}")
+            if ".." in result.parts:
+                raise ValueError(f"{scan} does not lie in the data set's folder {data_root_dir}")
+            results[result] = str(scan)
+        super().__init__(data, transform)
+        self.image_key = image_key
+        self.window = None if window is None else (float(window[0]), float(window[1]))
+
+    def _transform(self, index: int) -> Any:
+        scan = self.data[index][self.image_key]
+        try:
+            item = super()._transform(index)
+        except Exception as error:
+            raise RuntimeError(f"{scan}: cannot be read or prepared: {_root(error)}") from error
+        if self.window is not None:
+            self._warn_if_not_hounsfield(scan, item[self.image_key])
+        return item
+
+    def _warn_if_not_hounsfield(self, scan: Any, image: torch.Tensor) -> None:
+        assert self.window is not None
+        black, white = self.window
+        low, high = (black + float(value) * (white - black) for value in torch.aminmax(image))
+        if not black < _LUNG_AND_TISSUE < white or low < _LUNG_AND_TISSUE < high:
+            return
+        missing = "air below" if low >= _LUNG_AND_TISSUE else "tissue above"
+        warnings.warn(
+            f"{scan}: found values from {low:.0f} to {high:.0f} within the window of {black:.0f} to {white:.0f} HU and no "
+            f"{missing} {_LUNG_AND_TISSUE:.0f} HU: is it a chest CT in Hounsfield units?",
+            stacklevel=4,
+        )
+
+
+def _root(error: BaseException) -> str:
+    """What started it, in one line."""
+    while error.__cause__ is not None or (error.__context__ is not None and not error.__suppress_context__):
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"
