@@ -30,11 +30,11 @@ __all__ = ["LARGEST_LOGIT_EXPONENT", "ClassTerms", "Reading", "blockwise_loss", 
 #: logits beyond 2^100, infinite ones included, count as 2^100: differences, and sums over a block of voxels, stay finite
 LARGEST_LOGIT_EXPONENT = 100
 _LARGEST_EXPONENT_FLOAT64 = 1000
-#: elements of one block and one thread: its five float32 buffers fill 1.9 MiB, few enough for the caches of a core and many enough
-#: for the calls in between not to matter
+#: elements of one block and one thread: its five float32 buffers fill 1.9 MiB, few enough for the caches of a core and many
+#: enough for the calls in between not to matter
 _ELEMENTS_PER_THREAD = 98304
 #: on an accelerator a block has to fill the device, not a cache
-_ELEMENTS_ON_DEVICE = 1 << 26
+_ELEMENTS_ON_DEVICE = 1 << 23
 
 
 class ClassTerms(NamedTuple):

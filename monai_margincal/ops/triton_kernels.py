@@ -169,9 +169,6 @@ def forward_kernel(
     weight_positive_ptr,
     sums_ptr,
     counts_ptr,
-    bad_counts_ptr,
-    bad_low_ptr,
-    bad_high_ptr,
     ignore,
     blocks,
     size,
@@ -274,20 +271,19 @@ def forward_kernel(
     if HAS_MAP:
         shown = tl.where(bad, float("nan"), loss)
         tl.store(map_ptr + outer * size + number, shown, mask=inside)
+    # four rows of integers: valid voxels, undeclared labels, the smallest and the largest of them
+    programs = tl.num_programs(0)
     tl.store(sums_ptr + program, tl.sum(loss, axis=0))
     tl.store(counts_ptr + program, tl.sum(valid.to(tl.int32), axis=0))
-    tl.store(bad_counts_ptr + program, tl.sum(bad.to(tl.int32), axis=0))
-    tl.store(bad_low_ptr + program, tl.min(tl.where(bad, wide, _INT64_MAX), axis=0))
-    tl.store(bad_high_ptr + program, tl.max(tl.where(bad, wide, _INT64_MIN), axis=0))
+    tl.store(counts_ptr + programs + program, tl.sum(bad.to(tl.int32), axis=0))
+    tl.store(counts_ptr + 2 * programs + program, tl.min(tl.where(bad, wide, _INT64_MAX), axis=0))
+    tl.store(counts_ptr + 3 * programs + program, tl.max(tl.where(bad, wide, _INT64_MIN), axis=0))
 
 
 @triton.jit
 def final_kernel(
     sums_ptr,
     counts_ptr,
-    bad_counts_ptr,
-    bad_low_ptr,
-    bad_high_ptr,
     loss_ptr,
     valid_ptr,
     report_ptr,
@@ -303,8 +299,8 @@ def final_kernel(
         at = start + tl.arange(0, BLOCK)
         inside = at < partials
         total += tl.load(sums_ptr + at, mask=inside, other=0.0).to(tl.float64)
-        count += tl.load(counts_ptr + at, mask=inside, other=0).to(tl.int64)
-        bad += tl.load(bad_counts_ptr + at, mask=inside, other=0).to(tl.int64)
+        count += tl.load(counts_ptr + at, mask=inside, other=0)
+        bad += tl.load(counts_ptr + partials + at, mask=inside, other=0)
     loss = tl.sum(total, axis=0)
     valid = tl.sum(count, axis=0)
     undeclared = tl.sum(bad, axis=0)
@@ -317,8 +313,8 @@ def final_kernel(
         for start in tl.range(0, partials, BLOCK):
             at = start + tl.arange(0, BLOCK)
             inside = at < partials
-            low = tl.minimum(low, tl.load(bad_low_ptr + at, mask=inside, other=_INT64_MAX))
-            high = tl.maximum(high, tl.load(bad_high_ptr + at, mask=inside, other=_INT64_MIN))
+            low = tl.minimum(low, tl.load(counts_ptr + 2 * partials + at, mask=inside, other=_INT64_MAX))
+            high = tl.maximum(high, tl.load(counts_ptr + 3 * partials + at, mask=inside, other=_INT64_MIN))
         tl.store(report_ptr + 1, tl.min(low, axis=0))
         tl.store(report_ptr + 2, tl.max(high, axis=0))
         tl.store(report_ptr, undeclared)

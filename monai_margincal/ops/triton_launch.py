@@ -214,8 +214,7 @@ def kernel_forward(
     report = _report_of(device, num_classes, ignore_index, names)
     _raise_if_reported(device, _expectation(num_classes, ignore_index, names))
     sums = torch.empty(programs, dtype=torch.float32, device=device)
-    counts = torch.empty(2, programs, dtype=torch.int32, device=device)
-    extremes = torch.empty(2, programs, dtype=torch.int64, device=device)
+    counts = torch.empty(4 * programs, dtype=torch.int64, device=device)
     loss = torch.empty((), dtype=torch.float32, device=device)
     valid = torch.empty((), dtype=torch.int64, device=device)
     loss_map = sums
@@ -230,20 +229,14 @@ def kernel_forward(
             mask,
             *terms,
             sums,
-            counts[0],
-            counts[1],
-            extremes[0],
-            extremes[1],
+            counts,
             **common.settings,
             HAS_MAP=reduction == "none",
             **common.options,
         )
         final_kernel[(1,)](
             sums,
-            counts[0],
-            counts[1],
-            extremes[0],
-            extremes[1],
+            counts,
             loss,
             valid,
             report,

@@ -374,8 +374,7 @@ from triton.compiler import ASTSource
 from monai_margincal.ops import triton_kernels as kernels
 
 POINTERS = {
-    "target_ptr": "*u8", "mask_ptr": "*u8", "counts_ptr": "*i32", "bad_counts_ptr": "*i32", "bad_low_ptr": "*i64",
-    "bad_high_ptr": "*i64", "valid_ptr": "*i64", "report_ptr": "*i64",
+    "target_ptr": "*u8", "mask_ptr": "*u8", "counts_ptr": "*i64", "valid_ptr": "*i64", "report_ptr": "*i64",
 }
 
 def build(kernel, constants, pointers):
