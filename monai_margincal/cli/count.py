@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
             raise ValueError(
                 "--report with --merge: expected `margincal report` on the merged counts, which know no files"
             )
-        _show(_merged(arguments.paths), arguments)
+        merged = _merged(arguments.paths)
+        _show(merged.named(arguments.names) if arguments.names else merged, arguments)
         return
     from ..statistics import scan_labels
 
@@ -66,6 +68,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if rank > 0:
         return
+    if arguments.names:
+        scan = dataclasses.replace(scan, counts=scan.counts.named(arguments.names))
     _show(scan.counts, arguments)
     for failure in scan.failures:
         print(f"left out: {failure.message}")
@@ -77,8 +81,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _show(counts: Any, arguments: argparse.Namespace) -> None:
-    if arguments.names:
-        counts = counts.named(arguments.names)
     rows = zip(counts.labels, counts.counts, counts.frequencies, strict=True)
     table = [[label, f"{n:,}", f"{share:.4%}"] for label, n, share in rows]
     if counts.cases:

@@ -102,7 +102,8 @@ def test_faulty_files_can_be_listed_instead(tmp_path, capsys):
 def test_report_of_files_and_of_counts(tmp_path, capsys):
     output, page = tmp_path / "counts.json", tmp_path / "report.html"
     words = ["count", f"{LABELS}/*.nii.gz", "--num-classes", "2", "--output", str(output), "--report", str(page)]
-    assert main(words) == 0
+    assert main([*words, "--names", "background", "tumour"]) == 0
+    assert "tumour" in page.read_text(encoding="utf-8")
     assert "lung2" in page.read_text(encoding="utf-8")
     words = ["report", str(output), "--output", str(tmp_path / "second.html"), "--json", str(tmp_path / "data.json")]
     assert main(words) == 0
