@@ -29,6 +29,8 @@ _MIN_RUN_BYTES = 1 << 14
 _BLOCK_BYTES = 1 << 13
 #: Up to this label value, comparing with each is faster than looking for runs.
 _FEW_CLASSES = 2
+#: Chunks for which shortcuts rest after they did not help.
+_REST = 7
 #: Runs that are collected before they are evaluated.
 _STAGED_RUNS = 1 << 15
 #: From this many voxels on, preparing a histogram over pairs of voxels pays.
@@ -59,6 +61,7 @@ class ValueCounter:
         self._counts: dict[int, int] = {}
         self._words = np.empty(0, np.uint64)
         self._lengths = np.empty(0, np.int64)
+        self._resting = 0
         self._staged = 0
         self._staged_dtype = np.dtype(np.uint8)
         # kept, because fresh memory for every comparison costs more than the comparison
@@ -92,32 +95,39 @@ class ValueCounter:
         elif kind not in "iuf":
             raise ValueError(f"{self.where}: found voxels of type {chunk.dtype}, expected {self.expected}")
         if chunk.nbytes >= _MIN_RUN_BYTES and itemsize <= 8 and chunk.flags.c_contiguous:
-            chunk = self._without_background(chunk)
-            if chunk.size and self._add_few(chunk):
-                return
+            if self._resting:
+                # neighbouring chunks are alike: where the shortcuts did not help, they are not tried for a while
+                self._resting -= 1
+            else:
+                chunk, helped = self._without_background(chunk)
+                if not chunk.size or self._add_few(chunk):
+                    return
+                self._resting = 0 if helped else _REST
             whole = chunk.size - chunk.size % (8 // itemsize)
             if whole and self._add_runs(chunk[:whole]):
                 chunk = chunk[whole:]
         if chunk.size:
             self._add_voxels(chunk)
 
-    def _without_background(self, chunk: np.ndarray) -> np.ndarray:
-        """Count blocks that hold nothing but zero bytes, the most frequent content by far; the rest of the chunk."""
+    def _without_background(self, chunk: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Count blocks of nothing but zero bytes, the most frequent content by far; the rest, and whether there were such."""
         whole = chunk.nbytes - chunk.nbytes % _BLOCK_BYTES
         as_bytes = chunk.view(np.uint8)
         # the largest byte is the cheapest question there is: several times as fast as looking for runs
         if not as_bytes.max():
             self._tally([0], [chunk.size])
-            return chunk[:0]
+            return chunk[:0], True
         blocks = as_bytes[:whole].reshape(-1, _BLOCK_BYTES)
         filled = np.flatnonzero(blocks.max(axis=1))
         empty = len(blocks) - len(filled)
         if 4 * empty < len(blocks):
-            return chunk
+            return chunk, False
         self._tally([0], [empty * (_BLOCK_BYTES // chunk.itemsize)])
         rest = chunk[whole // chunk.itemsize :]
         # runs do not mind that blocks which were apart are now neighbours
-        return np.concatenate([blocks[filled].reshape(-1).view(chunk.dtype), rest]) if len(filled) else rest
+        if not len(filled):
+            return rest, True
+        return np.concatenate([blocks[filled].reshape(-1).view(chunk.dtype), rest]), True
 
     def _add_few(self, chunk: np.ndarray) -> bool:
         """Count a chunk of 0 and a few more classes by comparing; False (and nothing counted) if it holds anything else."""
@@ -241,6 +251,8 @@ def _histogram(voxels: np.ndarray, high: int) -> np.ndarray:
 
 
 def _bincount(voxels: np.ndarray, width: int) -> np.ndarray:
+    if voxels.dtype == np.uint16 and width <= 1 << 15:
+        voxels = voxels.view(np.int16)
     torch = sys.modules.get("torch")
     if torch is None or voxels.dtype not in _TORCH_TYPES:
         return np.bincount(voxels, minlength=width)
