@@ -188,7 +188,8 @@ def _scan_files(
             if known is None:
                 todo.append(path)
             else:
-                yield str(path), known
+                # the path may have been written in another way when it was counted
+                yield str(path), replace(known, file=str(path))
     for path, result in count_files(todo, ids, ignore_index, num_workers):
         if journal is not None and isinstance(result, CaseRecord):
             if file_identity(path) == identities[path]:

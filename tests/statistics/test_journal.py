@@ -98,6 +98,17 @@ def test_never_stale(folder: Path, tmp_path: Path, counted: list[str], change: s
     assert found == count_labels(f"{folder}/*.nii*", num_classes=3)
 
 
+def test_same_file_under_a_relative_path(
+    folder: Path, tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments: dict[str, Any] = {"num_classes": 3, "cache_dir": tmp_path / "cache"}
+    count_labels(folder / "case_0.nii.gz", **arguments)
+    monkeypatch.chdir(folder)
+    scan = scan_module.scan_labels([{"label": "case_0.nii.gz", "image": "image.nii.gz"}], **arguments)
+    assert counted == ["case_0.nii.gz"]
+    assert scan.images == {scan.cases[0].file: "image.nii.gz"}
+
+
 def test_detached_voxels_are_watched_too(tmp_path: Path) -> None:
     import SimpleITK as sitk
 
