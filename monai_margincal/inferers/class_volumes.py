@@ -31,7 +31,7 @@ def voxel_volume_mm3(affine: NdarrayOrTensor) -> float:
         1.0
     """
     matrix = np.asarray(torch.as_tensor(affine).cpu(), dtype=np.float64)[:3, :3]
-    volume = float(abs(np.linalg.det(matrix)))
+    volume = float(abs(np.linalg.det(matrix))) if np.isfinite(matrix).all() else float("nan")
     if not (np.isfinite(volume) and volume > 0):
         raise ValueError(f"the affine {matrix.tolist()} gives a voxel volume of {volume}, expected a positive number")
     return volume

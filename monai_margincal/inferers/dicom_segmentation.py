@@ -25,8 +25,7 @@ class SaveDicomSegmentationd(MapTransform):
 
     Needs highdicom (``pip install "monai-margincal[dicom]"``). The scan must have been read from a folder of single-frame
     DICOM files; where the folder holds several series, the one whose planes are those of the map is taken. The patient's and
-    the study's attributes are those of the series. A scan without any lesion gives a file too, without frames of a class: DICOM
-    allows no empty object, so that nothing is written and the mask and the table say that it is empty.
+    the study's attributes are those of the series. For an empty map nothing is written: DICOM knows no object without a segment.
 
     Args:
         keys: key of the class map, (1, X, Y, Z), a MetaTensor on the scan's own grid.
@@ -108,6 +107,8 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
                 header = pydicom.dcmread(path, stop_before_pixels=True)
             except pydicom.errors.InvalidDicomError:
                 continue
+            if not header.get("SpecificCharacterSet"):
+                header.pop("SpecificCharacterSet", None)  # empty means the default, which highdicom knows as absent only
             if "ImagePositionPatient" in header:
                 series.setdefault(str(header.SeriesInstanceUID), []).append(header)
     if not series:

@@ -149,3 +149,56 @@ def test_bad_inputs_are_refused():
         inferer(torch.rand(1, 1, 8, 8, 2), torch.nn.AvgPool2d(2))
     with pytest.raises(TypeError, match="one tensor, it returned tuple"):
         inferer(torch.rand(1, 1, 8, 8, 2), lambda planes: (planes, planes))
+
+
+@pytest.mark.parametrize("roi_size", [(64, 64), (16, 16)], ids=["whole", "windows"])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_decisions_are_the_largest_logits(roi_size, channels_last):
+    """tutorials issue 433: one channel, uint8."""
+    network = torch.nn.Conv2d(1, 3, 3, padding=1)
+    volume = torch.randn(2, 1, 40, 24, 7, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        logits = VolumeSliceInferer(roi_size, sw_batch_size=3)(volume, network)
+        inferer = VolumeSliceInferer(roi_size, sw_batch_size=3, decide=True, channels_last=channels_last)
+        decided = inferer(volume, network)
+    assert decided.dtype == torch.uint8
+    assert decided.shape == (2, 1, 40, 24, 7)
+    assert (decided[:, 0] != logits.argmax(1)).float().mean() < 1e-4  # layouts may round differently
+
+
+def test_the_first_of_equal_logits_is_decided():
+    decided = VolumeSliceInferer(decide=True)(torch.rand(1, 4, 5, 5, 2), lambda planes: torch.zeros_like(planes))
+    assert (decided == 0).all()
+
+
+@pytest.mark.parametrize("roi_size", [(64, 64), (16, 16)], ids=["whole", "windows"])
+def test_channels_last_reaches_the_network(roi_size):
+    seen = []
+
+    def network(planes):
+        seen.append(planes.is_contiguous(memory_format=torch.channels_last))
+        return planes
+
+    VolumeSliceInferer(roi_size, channels_last=True)(torch.rand(1, 3, 40, 24, 3), network)
+    assert seen
+    assert all(seen)
+
+
+def test_decisions_and_thousand_slices_need_memory_for_one_batch_only():
+    """The largest tensor beside input and output is one batch of logits, whatever the number of slices."""
+    largest = 0
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            nonlocal largest
+            result = func(*args, **(kwargs or {}))
+            if isinstance(result, torch.Tensor) and result.dtype.is_floating_point and result._base is None:
+                largest = max(largest, result.numel())
+            return result
+
+    volume = torch.rand(1, 1, 16, 16, 1000)
+    with Watch():
+        output = VolumeSliceInferer(sw_batch_size=8, decide=True)(volume, lambda p: torch.cat([p, 1 - p], 1))
+    assert output.shape == volume.shape
+    assert torch.equal(output == 1, volume < 0.5)
+    assert largest <= 8 * 2 * 16 * 16

@@ -1,0 +1,86 @@
+"""The list of scans: what cannot give right results is refused before anything runs, and a bad scan is named."""
+
+from __future__ import annotations
+
+import warnings
+
+import nibabel
+import numpy as np
+import pytest
+import torch
+from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, ScaleIntensityRanged
+
+from monai_margincal.inferers import ScanDataset
+
+WINDOW = (-1400.0, 100.0)
+PREPARE = Compose(
+    [LoadImaged("image"), EnsureChannelFirstd("image"), ScaleIntensityRanged("image", *WINDOW, 0, 1, clip=True)]
+)
+
+
+def write(path, array):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nibabel.save(nibabel.Nifti1Image(array, np.eye(4)), path)
+    return {"image": str(path)}
+
+
+def chest():
+    array = np.full((9, 9, 9), -1000, np.int16)
+    array[2:7, 2:7] = 40
+    return array
+
+
+def test_a_good_scan(tmp_path):
+    item = write(tmp_path / "a.nii.gz", chest())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        image = ScanDataset([item], PREPARE, window=WINDOW)[0]["image"]
+    assert image.shape == (1, 9, 9, 9)
+
+
+def test_lists_that_are_refused(tmp_path):
+    a, b = write(tmp_path / "a.nii.gz", chest()), write(tmp_path / "x" / "a.nii", chest())
+    with pytest.raises(ValueError, match="the list of scans is empty"):
+        ScanDataset([], PREPARE)
+    with pytest.raises(ValueError, match=r"the keys \['img'\], expected 'image'"):
+        ScanDataset([{"img": 1}], PREPARE)
+    with pytest.raises(FileNotFoundError, match=r"scan not found: .*none\.nii"):
+        ScanDataset([{"image": str(tmp_path / "none.nii")}], PREPARE)
+    with pytest.raises(ValueError, match=r"results of .*a\.nii\.gz and .*x/a\.nii would have the same name, a"):
+        ScanDataset([a, b], PREPARE)
+    assert len(ScanDataset([a, b], PREPARE, data_root_dir=str(tmp_path))) == 2
+    with pytest.raises(ValueError, match=r"a\.nii\.gz does not lie in the data set's folder"):
+        ScanDataset([a], PREPARE, data_root_dir=str(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("fault", ["truncated", "empty", "text", "no reader"])
+def test_a_scan_that_cannot_be_read_is_named_in_one_line(tmp_path, fault):
+    name = "bad.xyz" if fault == "no reader" else "bad.nii.gz"
+    item = write(tmp_path / "bad.nii.gz", np.random.RandomState(0).randint(-1000, 100, (30, 30, 30)).astype(np.int16))
+    content = (tmp_path / "bad.nii.gz").read_bytes()
+    (tmp_path / name).write_bytes({"truncated": content[: len(content) // 2], "empty": b""}.get(fault, b"no image"))
+    item = {"image": str(tmp_path / name)}
+    with pytest.raises(RuntimeError) as raised:
+        ScanDataset([item], PREPARE)[0]
+    assert str(raised.value).startswith(f"{tmp_path / name}: cannot be read or prepared: ")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("array", "missing"),
+    [
+        (np.random.RandomState(0).randint(0, 255, (9, 9, 9)).astype(np.uint8), "no air below"),
+        (np.random.RandomState(0).rand(9, 9, 9).astype(np.float32), "no air below"),
+        (chest() + 1024, "no air below"),
+        (np.full((9, 9, 9), -2000, np.int16), "no tissue above"),
+    ],
+    ids=["8-bit", "scaled", "offset of 1024", "padding only"],
+)
+def test_what_is_hardly_a_ct_in_hounsfield_units_warns(tmp_path, array, missing):
+    data = ScanDataset([write(tmp_path / "a.nii.gz", array)], PREPARE, window=WINDOW)
+    with pytest.warns(UserWarning, match=rf"a\.nii\.gz: found values from .* {missing} -500 HU"):
+        data[0]
+
+
+def test_arrays_of_clients_pass():
+    assert ScanDataset([{"image": torch.zeros(1, 2, 2, 2)}], None)[0]["image"].shape == (1, 2, 2, 2)
