@@ -30,9 +30,13 @@ __all__ = ["LARGEST_LOGIT_EXPONENT", "ClassTerms", "Reading", "blockwise_loss", 
 #: logits beyond 2^100, infinite ones included, count as 2^100: differences, and sums over a block of voxels, stay finite
 LARGEST_LOGIT_EXPONENT = 100
 _LARGEST_EXPONENT_FLOAT64 = 1000
-#: elements of one block and one thread: its five float32 buffers fill 1.9 MiB, few enough for the caches of a core and many
-#: enough for the calls in between not to matter
-_ELEMENTS_PER_THREAD = 98304
+#: elements of one block and one thread, counting the channels and a few numbers more per voxel: small enough for the caches of
+#: a core, large enough for the calls in between not to matter
+_ELEMENTS_PER_THREAD = 131072
+_NUMBERS_PER_VOXEL = 4
+#: with many threads, or little to do, a block must not rival the logits in size
+_LEAST_BLOCKS = 16
+_LEAST_VOXELS = 4096
 #: on an accelerator a block has to fill the device, not a cache
 _ELEMENTS_ON_DEVICE = 1 << 23
 
@@ -147,8 +151,11 @@ def _is_even(tensor: torch.Tensor) -> bool:
 
 
 def _voxels_per_block(logits: torch.Tensor, num_classes: int) -> int:
-    elements = _ELEMENTS_PER_THREAD * torch.get_num_threads() if logits.device.type == "cpu" else _ELEMENTS_ON_DEVICE
-    return max(1, elements // num_classes)
+    if logits.device.type != "cpu":
+        return max(1, _ELEMENTS_ON_DEVICE // num_classes)
+    fitting = _ELEMENTS_PER_THREAD * torch.get_num_threads() // (num_classes + _NUMBERS_PER_VOXEL)
+    fair = logits.numel() // logits.shape[1] // _LEAST_BLOCKS
+    return max(1, min(fitting, max(fair, _LEAST_VOXELS)))
 
 
 def _blocks(logits: torch.Tensor, voxels: int) -> Iterator[tuple[slice, ...]]:
@@ -300,8 +307,8 @@ class _Workspace:
     def _top_two(self, buffers: _Buffers) -> None:
         """Turn scores into margins, and mark the classes of the largest and of the second largest score by 1 among 0.
 
-        Comparing with the maximum takes a fraction of the time of finding its index, but finds all of equal scores. Only a block
-        that has such a tie is done again by index.
+        Comparing with the maximum takes a fraction of the time of finding its index, but finds all of equal scores. Only a
+        block that has such a tie is done again by index.
         """
         scores, _, _, first, second = buffers
         largest = scores.amax(dim=1, keepdim=True)

@@ -321,6 +321,9 @@ def test_no_full_size_temporary():
         )
         logits.grad = None
         assert peak <= 1.3 * size, f"{options}: peak of {peak / size:.2f} times the logits beside them"
+    few, small = torch.randn(6, 2, 224, 336, requires_grad=True), torch.randint(0, 2, (6, 224, 336))
+    peak = peak_allocation(lambda: margin_calibration(few, small, *[torch.rand(2)] * 4)[0].backward())
+    assert peak <= 2.0 * few.numel() * 4
     soft = torch.rand(1, 16, 64, 64, 64).softmax(1)
     peak = peak_allocation(lambda: margin_calibration(logits, soft, *terms)[0].backward())
     assert peak <= 1.5 * size
