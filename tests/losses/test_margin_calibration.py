@@ -721,10 +721,11 @@ class TestInMonai:
             loss(x, y).backward()
             return time.perf_counter() - start
 
-        ratios = []
+        slow, fast = [], []
         for _ in range(15):  # side by side, so that a busy machine slows both
-            ratios.append(seconds(*wrapped) / seconds(logits, labels))
-        assert sorted(ratios)[7] <= 1.05 + 0.05  # half of it for the clock
+            slow.append(seconds(*wrapped))
+            fast.append(seconds(logits, labels))
+        assert min(slow) <= 1.05 * min(fast) + 5e-4  # half a millisecond for the clock
 
 
 class TestArguments:

@@ -3,5 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 
+import pytest
+
+if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
+    raise pytest.UsageError(
+        "Triton was imported before tests/ops could ask for its interpreter: name tests before monai_margincal, or set "
+        "TRITON_INTERPRET=1"
+    )
 os.environ.setdefault("TRITON_INTERPRET", "1")
