@@ -305,6 +305,24 @@ def test_png_grey_of_two_bits_is_refused(tmp_path: Path) -> None:
         count_file(path)
 
 
+def test_damaged_png_is_refused(tmp_path: Path) -> None:
+    """Pillow reads over a wrong checksum of the pixels; here it is looked at."""
+    from PIL import Image
+
+    path = tmp_path / "mask.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 5, (40, 50)).astype(np.uint8)).save(path)
+    content = path.read_bytes()
+    for damaged in (
+        content[:-1],
+        content[:-12],
+        content + b"\0",
+        content[:200] + bytes([content[200] ^ 4]) + content[201:],
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"mask\.png: (found|cannot be read)"):
+            count_file(path)
+
+
 def test_one_hot_channels_of_a_file(tmp_path: Path) -> None:
     hot = np.stack([k == LABEL for k in range(4)], -1).astype(np.uint8)
     path = save(tmp_path / "label.nii.gz", hot)

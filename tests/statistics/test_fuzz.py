@@ -14,6 +14,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 import SimpleITK as sitk
+from PIL import Image
 
 from monai_margincal.statistics.count_file import count_file
 
@@ -27,9 +28,9 @@ def unique(array: np.ndarray) -> dict[int, int]:
 
 def as_bytes(folder: Path, name: str) -> bytes:
     path = folder / name
-    if name.startswith("dicom"):
-        pytest.importorskip("pydicom")
-    if ".nii" in name:
+    if name.endswith(".png"):
+        Image.fromarray(np.repeat(LABEL[:, :, 0], 7, axis=0)).save(path)
+    elif ".nii" in name:
         image_class = nib.Nifti2Image if "two" in name else nib.Nifti1Image
         nib.save(image_class(LABEL.astype(np.int16), np.diag([1.0, 2, 3, 1])), path)
     else:
@@ -79,6 +80,7 @@ CASES = [
     ("packed.nrrd", 400, 300),
     ("plain.mha", 400, 400),
     ("packed.mha", 400, 300),
+    ("mask.png", 80, 400),
 ]
 
 
@@ -128,7 +130,7 @@ def _check(path: Path, damaged: bytes, outcomes: dict[str, int]) -> None:
         # checksum of the stream says that the voxels are those of the original
         right = [other, unique(LABEL)] if path.name.endswith("packed.mha") else [other]
         assert other is None or found in right, damaged[:352]
-        if other is None:
+        if other is None and path.suffix != ".png":
             assert sum(found.values()) * 2 <= _decoded_size(damaged)
     assert time.monotonic() - started < 5.0
 

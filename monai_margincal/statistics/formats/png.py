@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from .label_image import LabelImage, naming
 
 _EXPECTED = "a PNG mask of one grey value or palette index per pixel"
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 #: Pillow's modes that hold one number per pixel
 _ONE_VALUE_MODES = ("1", "L", "P", "I", "I;16", "I;16B", "I;16L", "I;16N")
 
@@ -37,9 +39,27 @@ def describe_png(path: Path) -> LabelImage:
     return LabelImage(path, "PNG", shape, mode, None, None, "Pillow", lambda: _load(path))
 
 
+def _check_chunks(path: Path) -> None:
+    """Raise a ValueError unless every chunk has its checksum right and the last one ends the file: Pillow does not look."""
+    content = path.read_bytes()
+    position, kind = len(_SIGNATURE), b""
+    while position < len(content) and kind != b"IEND":
+        length = int.from_bytes(content[position : position + 4], "big")
+        kind, body = content[position + 4 : position + 8], content[position + 8 : position + 8 + length]
+        checksum = content[position + 8 + length : position + 12 + length]
+        if len(checksum) < 4 or zlib.crc32(kind + body) != int.from_bytes(checksum, "big"):
+            raise ValueError(f"{path}: found a wrong checksum in the chunk {kind!r}: the file is damaged or truncated")
+        position += 12 + length
+    if kind != b"IEND" or position != len(content):
+        raise ValueError(
+            f"{path}: found {len(content)} bytes, expected the chunk 'IEND' to end them: the file is damaged"
+        )
+
+
 def _load(path: Path) -> np.ndarray:
     from PIL import Image
 
+    _check_chunks(path)
     with Image.open(path, formats=["PNG"]) as image:
         image.load()
         return np.asarray(image).transpose()
