@@ -10,7 +10,7 @@ __all__ = ["hard_target", "one_hot_target"]
 
 
 def one_hot_target(
-    input: torch.Tensor, target: torch.Tensor, ignore_index: int | None, only_indices: bool = False, names: str = ""
+    input: torch.Tensor, target: torch.Tensor, ignore_index: int | None, only_indices: bool = False, check: bool = True
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Any form of target as one value per class, and which voxels count.
 
@@ -19,7 +19,7 @@ def one_hot_target(
         target: class indices or one value per class.
         ignore_index: label of the voxels that do not count, or None.
         only_indices: refuse one value per class.
-        names: what the classes are called, for messages.
+        check: False for a target that was checked before.
 
     Returns:
         the target (B, C, *spatial), float32 or float64, 0 in ignored voxels, with C = N, or 2 for N = 1; the valid voxels, bool
@@ -33,13 +33,13 @@ def one_hot_target(
     holds_indices = holds_class_indices(input, target, only_indices)
     target = with_channel(input, target)
     if holds_indices:
-        labels, valid = class_labels(target, num_classes, ignore_index, names)
+        labels, valid = class_labels(target, num_classes, ignore_index, check=check)
         shape = (labels.shape[0], num_classes, *labels.shape[2:])
         values = torch.zeros(shape, dtype=dtype, device=labels.device).scatter_(1, labels, 1)
         if valid is not None:
             values.masked_fill_(~valid, 0)
     else:
-        values, valid = soft_labels(target, num_classes, ignore_index, dtype)
+        values, valid = soft_labels(target, num_classes, ignore_index, dtype, check)
     return values, values.new_ones((), dtype=torch.bool).expand(values[:, :1].shape) if valid is None else valid
 
 

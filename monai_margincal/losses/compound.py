@@ -55,9 +55,7 @@ class _MarginCalibrationOverlapLoss(_Loss):
         The channels are those that count, (B, N or N - 1, *spatial): without the background where it is left out.
         """
         margin = self.margin_calibration
-        labels, valid = one_hot_target(
-            input, target, margin.ignore_index, margin.to_onehot_y, margin.classes_in_messages
-        )
+        labels, valid = one_hot_target(input, target, margin.ignore_index, margin.to_onehot_y, check=False)
         annotated = None
         if class_mask is not None:
             annotated = class_mask.view(*class_mask.shape, *(1,) * (input.ndim - 2))

@@ -97,7 +97,7 @@ def with_channel(input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def class_labels(
-    target: torch.Tensor, num_classes: int, ignore_index: int | None, names: str = ""
+    target: torch.Tensor, num_classes: int, ignore_index: int | None, names: str = "", check: bool = True
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Class indices as int64, checked, with the voxels that count.
 
@@ -106,6 +106,8 @@ def class_labels(
         num_classes: C; allowed are 0 ... C - 1.
         ignore_index: label of the ignored voxels, or None.
         names: what the classes are called, for messages.
+        check: False for a target that was checked before; then nothing waits for the device, and what is undeclared all the
+            same is brought into the range of the classes.
 
     Returns:
         the labels (0 in ignored voxels), and which voxels are valid (None: all of them).
@@ -116,6 +118,9 @@ def class_labels(
     labels = target.to(torch.int64)
     # compared after the conversion: 255 is 255 in uint8 and in float32, and -1 never equals 255
     valid = None if ignore_index is None else labels != ignore_index
+    if not check:
+        labels = labels if valid is None else labels.masked_fill(~valid, 0)
+        return labels.clamp(0, num_classes - 1), valid
     if labels.numel() == 0:
         return labels, valid
     if target.is_floating_point() and bool((labels.to(target.dtype) != target).any()):
@@ -145,7 +150,7 @@ def _refuse_labels(target: torch.Tensor, num_classes: int, ignore_index: int | N
 
 
 def soft_labels(
-    target: torch.Tensor, num_classes: int, ignore_index: int | None, dtype: torch.dtype
+    target: torch.Tensor, num_classes: int, ignore_index: int | None, dtype: torch.dtype, check: bool = True
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """One value per class, checked, with the voxels that count.
 
@@ -154,6 +159,7 @@ def soft_labels(
         num_classes: C.
         ignore_index: see the module's rules, or None.
         dtype: what to compute in.
+        check: False for a target that was checked before.
 
     Returns:
         the labels (B, C, ...) in ``dtype`` (0 in ignored voxels), and which voxels are valid, (B, 1, ...) (None: all of them).
@@ -171,16 +177,22 @@ def soft_labels(
             ignored |= (labels[:, ignore_index : ignore_index + 1] == 1) & _adds_to_one(labels, tolerance)
         valid = ~ignored
         labels = labels.masked_fill(ignored, 0)
-    if labels.numel() == 0:
-        return labels.expand(-1, num_classes, *labels.shape[2:]), valid
+    if check and labels.numel() > 0:
+        _check_shares(labels, valid, tolerance)
+    if one_channel:
+        labels = torch.cat([1 - labels, labels], dim=1)
+        labels = labels if valid is None else labels.masked_fill(~valid, 0)
+    return labels, valid
+
+
+def _check_shares(labels: torch.Tensor, valid: torch.Tensor | None, tolerance: float) -> None:
     low, high = (float(edge) for edge in torch.aminmax(labels))
     if not (low >= -tolerance and high <= 1 + tolerance):
         raise ValueError(
             f"target holds one value per class between {low:g} and {high:g}: expected one-hot or soft labels in [0, 1]"
         )
-    if one_channel:
-        labels = torch.cat([1 - labels, labels], dim=1)
-        return labels if valid is None else labels.masked_fill(~valid, 0), valid
+    if labels.shape[1] == 1:
+        return
     fits = _adds_to_one(labels, tolerance)
     if valid is not None:
         fits |= ~valid
@@ -192,7 +204,6 @@ def soft_labels(
             "BraTS regions TC, WT, ET) have no single class per voxel; expected mutually exclusive classes with a background "
             "channel, or ignore_index for voxels without a label"
         )
-    return labels, valid
 
 
 def _adds_to_one(labels: torch.Tensor, tolerance: float) -> torch.Tensor:
