@@ -458,6 +458,32 @@ def test_damaged_nifti_is_refused_by_name(tmp_path: Path, suffix: str, kind: str
     assert str(caught.value).startswith(str(path))
 
 
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [(name, fault) for name in ("label.nii", "label.nii.gz", "label.hdr") for fault in ("cut", "longer")]
+    + [("label.nii.gz", "checksum")],
+)
+def test_damaged_file_that_nibabel_reads(tmp_path: Path, name: str, fault: str) -> None:
+    """Scaled files and pairs are read by nibabel, which stops at the last voxel and does not check what follows."""
+    path = save(tmp_path / name.replace(".gz", ""), LABEL.astype(np.uint8)) if name != "label.hdr" else tmp_path / name
+    if name == "label.hdr":
+        nib.save(nib.Nifti1Pair(LABEL.astype(np.uint8), np.eye(4)), path)
+    else:
+        content = bytearray(path.read_bytes())
+        struct.pack_into("<ff", content, 112, 2.0, 1.0)
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    path = tmp_path / name
+    assert "nibabel" in count_file(path).reader
+    damaged = path.with_suffix(".img") if name == "label.hdr" else path
+    voxels = bytearray(damaged.read_bytes())
+    if fault == "checksum":
+        voxels[-6] ^= 1
+    damaged.write_bytes(voxels[:-1] if fault == "cut" else voxels + b"\0\1" if fault == "longer" else voxels)
+    with pytest.raises(ValueError, match="label") as caught:
+        count_file(path)
+    assert str(caught.value).startswith(str(path))
+
+
 def test_wrong_checksum_is_refused(tmp_path: Path) -> None:
     path = save(tmp_path / "label.nii.gz", LABEL.astype(np.uint8))
     content = bytearray(path.read_bytes())
@@ -469,8 +495,11 @@ def test_wrong_checksum_is_refused(tmp_path: Path) -> None:
         count_file(path)
 
 
-@pytest.mark.parametrize("name", ["plain.mha", "packed.mha", "plain.nrrd", "packed.nrrd"])
-@pytest.mark.parametrize("fault", ["cut", "longer", "flipped"])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [(name, fault) for name in ("plain.mha", "packed.mha", "plain.nrrd", "packed.nrrd") for fault in ("cut", "longer")]
+    + [("packed.mha", "flipped"), ("packed.nrrd", "flipped")],
+)
 def test_damaged_metaimage_and_nrrd(tmp_path: Path, name: str, fault: str) -> None:
     """A compressed MetaImage with a flipped byte is read by ITK without a complaint; here its checksum is looked at."""
     path = tmp_path / name
@@ -480,10 +509,8 @@ def test_damaged_metaimage_and_nrrd(tmp_path: Path, name: str, fault: str) -> No
         content = content[:-3]
     elif fault == "longer":
         content += b"abc"
-    elif name.startswith("packed"):
-        content[-20] ^= 0x55
     else:
-        return
+        content[-20] ^= 0x55
     path.write_bytes(content)
     with pytest.raises(ValueError, match=name.replace(".", r"\.")):
         count_file(path)

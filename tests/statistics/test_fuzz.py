@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
+import struct
 import time
 import zlib
 from collections.abc import Iterator
@@ -33,6 +34,11 @@ def as_bytes(folder: Path, name: str) -> bytes:
     elif ".nii" in name:
         image_class = nib.Nifti2Image if "two" in name else nib.Nifti1Image
         nib.save(image_class(LABEL.astype(np.int16), np.diag([1.0, 2, 3, 1])), path)
+        if "scaled" in name:
+            # slope 2, intercept 1, as nibabel does not write them for integers
+            plain = bytearray(gzip.decompress(path.read_bytes()))
+            plain[112:120] = struct.pack("<ff", 2.0, 1.0)
+            path.write_bytes(gzip.compress(plain))
     else:
         sitk.WriteImage(sitk.GetImageFromArray(LABEL.astype(np.int16).transpose()), str(path), "packed" in name)
     return path.read_bytes()
@@ -76,6 +82,7 @@ CASES = [
     ("one.nii", 352, 600),
     ("two.nii", 544, 300),
     ("packed.nii.gz", 40, 300),
+    ("scaled.nii.gz", 40, 300),
     ("plain.nrrd", 400, 400),
     ("packed.nrrd", 400, 300),
     ("plain.mha", 400, 400),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -73,7 +74,9 @@ def _describe_single(path: Path) -> LabelImage:
     if _is_identity(path, header):
         encoding, start, skip = ("gzip", 0, int(offset)) if compressed else ("raw", int(offset), 0)
         body = VoxelBody(path, start, encoding, skip, dtype, voxels)
-    return LabelImage(path, "NIfTI", shape, dtype.name, _affine(header), body, "nibabel", lambda: _load(path))
+    return LabelImage(
+        path, "NIfTI", shape, dtype.name, _affine(header), body, "nibabel", lambda: _load(path, path, needed)
+    )
 
 
 def _inflated_start(file: BinaryIO, count: int) -> bytes:
@@ -88,9 +91,12 @@ def _inflated_start(file: BinaryIO, count: int) -> bytes:
 def _describe_pair(path: Path) -> LabelImage:
     image: Any = nib.load(path)
     shape, dtype = _shape_and_dtype(path, image.header)
-    voxel_count(path, shape)
+    voxels_file = Path(image.file_map["image"].filename)
+    needed = int(image.dataobj.offset) + voxel_count(path, shape) * dtype.itemsize
     affine = image.affine if image.affine is not None and np.isfinite(image.affine).all() else None
-    return LabelImage(path, "NIfTI pair", shape, dtype.name, affine, None, "nibabel", lambda: _load(path))
+    return LabelImage(
+        path, "NIfTI pair", shape, dtype.name, affine, None, "nibabel", lambda: _load(path, voxels_file, needed)
+    )
 
 
 def _shape_and_dtype(path: Path, header: Any) -> tuple[tuple[int, ...], np.dtype]:
@@ -129,6 +135,16 @@ def _affine(header: Any) -> np.ndarray | None:
     return affine if np.isfinite(affine).all() else None
 
 
-def _load(path: Path) -> np.ndarray:
+def _load(path: Path, voxels_file: Path, needed: int) -> np.ndarray:
+    """All voxels as nibabel scales them. It stops reading at the last voxel, so length and checksum are looked at before."""
+    found = 0
+    with voxels_file.open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        stream: Any = gzip.GzipFile(fileobj=file) if compressed else file
+        while block := stream.read(1 << 20):
+            found += len(block)
+    if found != needed:
+        raise ValueError(f"{path}: found {found} bytes in {voxels_file.name}, expected {needed} as the header says")
     image: Any = nib.load(path)
     return np.asanyarray(image.dataobj)
