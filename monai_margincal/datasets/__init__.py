@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from monai_margincal.datasets.datalist_file import read_datalist
 from monai_margincal.datasets.folder import IMAGE_ENDINGS, folder_datalist
 from monai_margincal.datasets.same_grid import CheckSameGridD, CheckSameGridd, CheckSameGridDict
 from monai_margincal.datasets.splits import select_cases, split_datalist
@@ -14,6 +15,7 @@ __all__ = [
     "IMAGE_ENDINGS",
     "UESTC_COVID19_SPLITS",
     "folder_datalist",
+    "read_datalist",
     "select_cases",
     "split_datalist",
     "uestc_covid19_datalist",

@@ -31,7 +31,7 @@ TUNABLES = {
     "axcodes", "patch_size", "class_ratios", "augmentation_prob", "num_classes", "class_names", "features", "dropout", "norm",
     "loss", "include_background", "tau", "upsilon", "normalization", "positive_weight", "negative_weight", "lambda_margin",
     "lambda_dice", "lambda_tversky", "roi_size", "sw_batch_size", "overlap", "stitch_device", "class_counts", "output_dir",
-    "ckpt_dir",
+    "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file",
 }  # fmt: skip
 INFERENCE_ONLY = {
     "cases", "output_postfix", "lung_crop", "lung_margin", "channels_last", "compile", "volumes_file", "save_probability",
@@ -146,7 +146,8 @@ def test_every_tunable_is_a_top_level_key_that_is_used(configs, name):
         for key, value in config.items()
         if not isinstance(value, dict) and key not in ("initialize", "run", "handlers")
     }
-    plain -= {"train_data", "val_data", "loss_function", "network", "iteration_loss", "bundle_root"}
+    plain -= {"train_data", "val_data", "loss_function", "final_loss", "network", "iteration_loss", "bundle_root"}
+    plain -= {"is_not_rank0"}  # set by the configs for several processes
     plain |= {"dataset_dir"}
     tunables = TUNABLES | INFERENCE_ONLY
     assert plain <= tunables, plain - tunables
@@ -156,7 +157,7 @@ def test_every_tunable_is_a_top_level_key_that_is_used(configs, name):
 
 
 def test_every_reference_exists(configs):
-    for names in (("train",), ("train", "evaluate"), ("inference",)):
+    for names in (("train",), ("train", "evaluate"), ("train", "multi_gpu_train"), ("inference",)):
         merged = {key: value for name in names for key, value in configs[name].items()}
         for reference in re.findall(r"@(\w+)", json.dumps(merged)):
             assert reference in merged, reference

@@ -35,6 +35,10 @@ def step(transforms, name):
     return next(t for t in transforms.flatten().transforms if type(t).__name__ == name)
 
 
+def handler(p, name):
+    return next((h for h in p["train#handlers"] if type(h).__name__ == name), None)
+
+
 def margins(loss):
     part = next(m for m in loss.modules() if type(m).__name__ == "MarginCalibrationLoss")
     return part.margin_negative.flatten(), part.margin_positive.flatten()
@@ -49,7 +53,9 @@ TRAIN = {
     "device": ("cpu", lambda p: str(p["train#trainer"].state.device) == "cpu"),
     "amp": (True, lambda p: p["train#trainer"].amp and p["validate#evaluator"].amp),
     "epochs": (7, lambda p: p["train#trainer"].state.max_epochs == 7),
-    "val_interval": (2, lambda p: p["train#handlers"][1].interval == 2),
+    "warmup_epochs": (2, lambda p: handler(p, "WarmUpHandler").loss.epochs == 2),
+    "early_stop_patience": (5, lambda p: p["early_stop"].patience == 5),
+    "val_interval": (2, lambda p: handler(p, "ValidationHandler").interval == 2),
     "save_interval": (3, lambda p: p["training_state_saver"].save_interval == 3),
     "batch_size": (1, lambda p: len(p["train#dataloader"]) == 1 and p["train#dataloader"].batch_size == 1),
     "num_workers": (3, lambda p: p["train#dataloader"].num_workers == p["validate#dataloader"].num_workers == 3),

@@ -1,0 +1,107 @@
+"""Start a training with one loss and go on with another, inside one run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from ignite.engine import Events
+from torch import nn
+
+if TYPE_CHECKING:
+    from ignite.engine import Engine
+
+
+class WarmUpLoss(nn.Module):
+    """Give the value of `first` during the first epochs, of `then` from there on.
+
+    The margin loss looks at the difference to the largest wrong logit, which says little while the logits are random; the
+    paper's recipe starts from weights that cross-entropy has brought into shape. The epoch is a buffer, so that it is in the
+    ``state_dict``; `WarmUpHandler` sets it from the trainer, which knows its epoch after a resume, too.
+
+    Args:
+        first: loss of the epochs 1 ... `epochs`.
+        then: loss of all later epochs.
+        epochs: number of epochs of the warm-up; 0 uses `then` from the start.
+
+    Raises:
+        ValueError: `epochs` is negative.
+
+    Source: cross-entropy before margin calibration, Li, Yu, Zhang, "Distribution-aware Margin Calibration for Medical Image
+    Segmentation" (arXiv:2011.01462).
+
+    Example:
+        >>> loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), epochs=1)
+        >>> prediction, target = torch.tensor([3.0]), torch.tensor([0.0])
+        >>> loss(prediction, target), loss.set_epoch(2)(prediction, target)
+        (tensor(9.), tensor(3.))
+    """
+
+    epoch: torch.Tensor
+
+    def __init__(self, first: nn.Module, then: nn.Module, epochs: int) -> None:
+        super().__init__()
+        if epochs < 0:
+            raise ValueError(f"epochs must not be negative, got {epochs}")
+        self.first = first
+        self.then = then
+        self.epochs = int(epochs)
+        # on the CPU whatever `.to(device)` does to the rest: it is read in every step and must not make the GPU wait
+        self._epoch = 1
+        self.register_buffer("epoch", torch.tensor(1))
+
+    def set_epoch(self, epoch: int) -> WarmUpLoss:
+        """Say which epoch is running, counted from 1; returns the loss."""
+        self._epoch = int(epoch)
+        self.epoch.fill_(self._epoch)
+        return self
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._epoch = int(self.epoch)
+
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The value of the epoch's loss.
+
+        Args:
+            input: logits, (B, C, ...).
+            target: as both losses take it.
+        """
+        return (self.first if self._epoch <= self.epochs else self.then)(input, target)
+
+
+class WarmUpHandler:
+    """Tell a `WarmUpLoss` at the start of every epoch which epoch it is.
+
+    Args:
+        loss: the loss.
+
+    Raises:
+        TypeError: `loss` is no `WarmUpLoss`.
+
+    Example:
+        >>> from ignite.engine import Engine
+        >>> trainer = Engine(lambda engine, batch: None)
+        >>> loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), epochs=1)
+        >>> WarmUpHandler(loss).attach(trainer)
+        >>> state = trainer.run([0], max_epochs=3)
+        >>> int(loss.epoch)
+        3
+    """
+
+    def __init__(self, loss: WarmUpLoss) -> None:
+        if not isinstance(loss, WarmUpLoss):
+            raise TypeError(f"loss must be a WarmUpLoss, got {type(loss).__name__}")
+        self.loss = loss
+
+    def attach(self, engine: Engine) -> None:
+        """Follow the epochs of a trainer."""
+        engine.add_event_handler(Events.EPOCH_STARTED, self)
+
+    def __call__(self, engine: Engine) -> None:
+        """Hand on the engine's epoch."""
+        if engine.state.epoch == self.loss.epochs + 1 and self.loss.epochs:
+            engine.logger.info(
+                f"the warm-up of {self.loss.epochs} epochs is over: {type(self.loss.then).__name__} from here on"
+            )
+        self.loss.set_epoch(engine.state.epoch)

@@ -1,0 +1,89 @@
+"""Two processes with gloo on the CPU: training, evaluation, one log."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+import torch
+
+BUNDLE = Path(__file__).resolve().parents[2] / "bundles" / "covid19_ct_lesion_coplenet"
+
+
+def launch(cwd, processes, *configs, **overrides):
+    """Run the configs in so many processes; what they print."""
+    arguments = {
+        "config_file": [str(BUNDLE / "configs" / f"{name}.json") for name in configs],
+        "bundle_root": str(BUNDLE), "output_dir": "eval", "ckpt_dir": "models", "dataset_dir": str(cwd / "data"),
+        "features": [8, 16, 32, 64, 128], "num_workers": 0, "patch_size": [32, 32], "slices_per_volume": 2, "batch_size": 1,
+        "val_cases": ["c0", "c2", "c3"], "device": "cpu", **overrides,
+    }  # fmt: skip
+    start = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"] if processes > 1 else []
+    line = [sys.executable, *start, "-m", "monai.bundle", "run"]
+    for key, value in arguments.items():
+        line += [f"--{key}", str(value)]
+    done = subprocess.run(
+        line, cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("two")
+    for index in range(6):
+        image = np.random.RandomState(index).randint(-1000, 200, (48, 40, 3)).astype(np.int16)
+        label = np.zeros(image.shape, np.uint8)
+        if index != 3:
+            label[10 : 14 + 2 * index, 12:20, 1] = 1
+        for kind, array in (("images", image), ("labels", label)):
+            (root / "data" / kind).mkdir(parents=True, exist_ok=True)
+            nibabel.save(nibabel.Nifti1Image(array, np.eye(4)), root / "data" / kind / f"c{index}.nii.gz")
+    return root
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    return launch(folder, 2, "train", "multi_gpu_train", epochs=2, early_stop_patience=5, warmup_epochs=1)
+
+
+@pytest.mark.slow
+def test_training_in_two_processes(trained, folder):
+    """Model-zoo issues 158 and 545; each rank draws, one saves and logs."""
+    code, output = trained
+    assert code == 0, output
+    assert re.findall(r"Epoch: (\d)/2, Iter: (\d)/2", output) == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
+    assert output.count("Epoch[2] Metrics -- val_iou") == 1
+    assert output.count("Saved checkpoint at epoch: 2") == 1
+    weights = torch.load(folder / "models" / "model.pt", weights_only=True)
+    assert not any(key.startswith("module.") for key in weights), "every client reads a plain state dict"
+    assert len(list((folder / "eval").glob("events.out.tfevents*"))) <= 2, "trainer and evaluator of one rank"
+
+
+@pytest.mark.slow
+def test_evaluation_in_two_processes_gives_the_metrics_of_one(trained, folder):
+    results = []
+    for processes, configs in ((1, ("train", "evaluate")), (2, ("train", "evaluate", "multi_gpu_evaluate"))):
+        code, output = launch(folder, processes, *configs, output_dir=f"eval{processes}")
+        assert code == 0, output
+        with (folder / f"eval{processes}" / "metrics.csv").open() as file:
+            results.append(list(csv.reader(file)))
+        with (folder / f"eval{processes}" / "val_iou_raw.csv").open() as file:
+            results[-1] += sorted(csv.reader(file))
+    assert results[0] == results[1]
+    assert len(results[0]) >= 5 + 4
+
+
+@pytest.mark.slow
+def test_fewer_cases_than_processes_are_named(trained, folder):
+    code, output = launch(folder, 2, "train", "evaluate", "multi_gpu_evaluate", val_cases=["c0"])
+    assert code != 0
+    assert "the dataset length is less than the number of participating ranks" in output

@@ -1,0 +1,70 @@
+"""Data lists in JSON files: what `margincal datalist` writes is what training reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from monai_margincal.datasets import read_datalist
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.nii").touch()
+    return tmp_path
+
+
+def write(folder, content):
+    path = folder / "list.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+A = {"image": "a.nii", "label": "a.nii", "case": "a"}
+B = {"image": "b.nii", "label": "b.nii", "case": "b"}
+
+
+def test_relative_and_absolute_paths(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    path = write(
+        folder, {"training": [A], "validation": [{"image": str(folder / "b.nii"), "label": "b.nii"}], "test": []}
+    )
+    sections = read_datalist(path)
+    assert list(sections) == ["training", "validation"]
+    assert sections["training"] == [{"image": str(folder / "a.nii"), "label": str(folder / "a.nii"), "case": "a"}]
+    assert sections["validation"][0]["image"] == str(folder / "b.nii")
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        ("{", ValueError, "expected a data list in JSON"),
+        ([A], ValueError, r"found a list, expected an object with the sections \['training', 'validation'\]"),
+        ({"training": [A]}, ValueError, r"no case in section 'validation' \(sections with cases: \['training'\]\)"),
+        ({"training": [A], "validation": []}, ValueError, "no case in section 'validation'"),
+        ({"training": [A], "validation": [A]}, ValueError, "in 'training' and in 'validation', expected it in one"),
+        (
+            {"training": [{"image": "a.nii"}], "validation": [B]},
+            ValueError,
+            r"expected a mapping with \['image', 'label'\]",
+        ),
+        ({"training": ["a.nii"], "validation": [B]}, ValueError, "found the entry 'a.nii' in 'training'"),
+        (
+            {"training": [{**A, "label": "c.nii"}], "validation": [B]},
+            FileNotFoundError,
+            r"the label .*c\.nii in 'training'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(folder, content, error, message):
+    path = write(folder, content)
+    with pytest.raises(error, match=message) as raised:
+        read_datalist(path)
+    assert str(path) in str(raised.value)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.json: no such file, expected a data list in JSON"):
+        read_datalist(tmp_path / "none.json")
