@@ -1,0 +1,39 @@
+"""One loss first, another later."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from ignite.engine import Engine
+from torch import nn
+
+from monai_margincal.training import WarmUpHandler, WarmUpLoss
+
+PREDICTION, TARGET = torch.tensor([3.0]), torch.tensor([1.0])
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 3])
+def test_the_epoch_chooses_the_loss(epochs):
+    loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), epochs)
+    values = []
+    trainer = Engine(lambda engine, batch: values.append(loss(PREDICTION, TARGET).item()))
+    WarmUpHandler(loss).attach(trainer)
+    trainer.run([0, 0], max_epochs=4)
+    assert values == [4.0] * 2 * epochs + [2.0] * 2 * (4 - epochs)
+
+
+def test_the_epoch_is_part_of_the_state():
+    loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), 2).set_epoch(3)
+    other = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), 2)
+    assert other(PREDICTION, TARGET) == 4
+    other.load_state_dict(copy.deepcopy(loss.state_dict()))
+    assert other(PREDICTION, TARGET) == 2
+
+
+def test_what_is_wrong_is_named():
+    with pytest.raises(ValueError, match="epochs must not be negative, got -1"):
+        WarmUpLoss(nn.MSELoss(), nn.L1Loss(), -1)
+    with pytest.raises(TypeError, match="loss must be a WarmUpLoss, got MSELoss"):
+        WarmUpHandler(nn.MSELoss())
