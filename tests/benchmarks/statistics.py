@@ -23,6 +23,9 @@ from typing import Any
 
 import numpy as np
 
+# A script's folder comes first on the path, where this file would hide Python's own module `statistics`.
+sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
+
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 #: file of a real label map, type it is stored in here
 SOURCES = [
