@@ -1,6 +1,6 @@
 """Time and memory of counting label files, against what people use and against decompression alone.
 
-Run it as ``python tests/benchmarks/statistics.py``; it prints the tables of ``docs/benchmarks/statistics.md`` and the machine.
+Run it as ``python tests/benchmarks/label_statistics.py``; it prints the tables of ``docs/benchmarks/statistics.md`` and the machine.
 All methods count the same files in one run, each in a process of its own, after one file that warms it up; the best time
 counts, because nothing else makes a program faster than it is. The files are real
 label maps (lung lesions, spleen, lung lobes, 62 abdominal structures) enlarged to 512 x 512 x 64 and more by repeating voxels,
@@ -22,9 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-# A script's folder comes first on the path, where this file would hide Python's own module `statistics`.
-sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 #: file of a real label map, type it is stored in here
