@@ -1,10 +1,10 @@
 """Time and memory of counting label files, against what people use and against decompression alone.
 
-Run it as ``python tests/benchmarks/label_statistics.py``; it prints the tables of ``docs/benchmarks/statistics.md`` and the machine.
-All methods count the same files in one run, each in a process of its own, after one file that warms it up; the best time
-counts, because nothing else makes a program faster than it is. The files are real
-label maps (lung lesions, spleen, lung lobes, 62 abdominal structures) enlarged to 512 x 512 x 64 and more by repeating voxels,
-turned and shifted so that no two are equal; without the shared data, spheres take their place.
+Run it as ``python tests/benchmarks/label_statistics.py``; it prints the tables of ``docs/benchmarks/statistics.md`` and the
+machine. All methods count the same files in one run, each in a process of its own, after one file that warms it up; the best
+time counts, because nothing else makes a program faster than it is. The files are real label maps (lung lesions, spleen, lung
+lobes, 62 abdominal structures) enlarged to 512 x 512 x 64 and more by repeating voxels, turned and shifted so that no two are
+equal; without the shared data, spheres take their place.
 """
 
 from __future__ import annotations
