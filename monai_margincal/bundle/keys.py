@@ -15,7 +15,10 @@ from types import FrameType
 from typing import Any
 
 #: looked up by `monai.bundle.run` and its clients, whatever refers to them
-_ENTRIES = {"initialize", "run", "finalize", "imports", "_meta_", "displayable_configs", "save_execute_config"}
+_ENTRIES = {"initialize", "run", "finalize", "imports", "_meta_", "displayable_configs"}
+
+#: names of experiment tracking; monai.fl sets them whether or not anything is tracked
+_TRACKING = {"run_name", "experiment_name", "tracking_uri", "save_execute_config"}
 
 _REFERENCE = re.compile(r"[@%](\w+)")
 _IMPORT = re.compile(r"\$\s*(import|from)\s")
@@ -40,7 +43,7 @@ def unused_keys(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[
         >>> unused_keys({"epochs": 3, "epochz": 4, "train": {"trainer": {"max_epochs": "@epochs"}}})
         ['epochz']
     """
-    known = _ENTRIES | set(entries) | _property_keys()
+    known = _ENTRIES | _TRACKING | set(entries) | _property_keys()
     referred = {key: set(_references(value)) for key, value in config.items()}
     return [
         key
