@@ -219,7 +219,7 @@ def _chart(rows: list[dict[str, Any]], path: Path, title: str) -> None:
         start = 0.0
         for row in rows:
             if row["part"] == run:
-                label = row["name"] if index == len(runs) - 1 else None
+                label = row["name"] if index == 0 else None  # the lung crop, which has every step
                 right.barh(index, row["seconds"], left=start, color=colours[row["name"]], label=label)
                 start += row["seconds"]
     right.set(yticks=range(len(runs)), yticklabels=runs, xlabel="seconds", title="file to saved mask")
