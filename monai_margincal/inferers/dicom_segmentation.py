@@ -108,7 +108,9 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
             except pydicom.errors.InvalidDicomError:
                 continue
             if not header.get("SpecificCharacterSet"):
-                header.pop("SpecificCharacterSet", None)  # empty means the default, which highdicom knows as absent only
+                header.pop(
+                    "SpecificCharacterSet", None
+                )  # empty means the default, which highdicom knows as absent only
             if "ImagePositionPatient" in header:
                 series.setdefault(str(header.SeriesInstanceUID), []).append(header)
     if not series:
