@@ -47,19 +47,25 @@ def _voxel_offsets(number, size1, size2, stride0, stride1, stride2, DIMS: tl.con
 
 
 @triton.jit
-def _read_labels(pointer, inside, ignore, C: tl.constexpr, HAS_IGNORE: tl.constexpr):
-    """Labels, which voxels count, which hold an undeclared label, and the labels as int64 for the report."""
-    raw = tl.load(pointer, mask=inside, other=0)
-    if raw.dtype.is_floating():
-        if raw.dtype.primitive_bitwidth < 32:
-            raw = raw.to(tl.float32)
-        # what int64 cannot hold is undeclared all the same; it must not wrap into a class
-        holds = (raw > -9.0e18) & (raw < 9.0e18)
-        wide = tl.where(holds, raw, -1.0).to(tl.int64)
-        whole = holds & (wide.to(raw.dtype) == raw)
-    else:
-        wide = raw.to(tl.int64)
+def _read_labels(pointer, inside, ignore, C: tl.constexpr, HAS_IGNORE: tl.constexpr, LABELS: tl.constexpr):
+    """Labels, which voxels count, which hold an undeclared label, and the labels as int64 for the report.
+
+    LABELS says what they are stored as: 0 integers, 1 floats of up to 32 bits, 2 doubles.
+    """
+    if LABELS == 0:
+        wide = tl.load(pointer, mask=inside, other=0).to(tl.int64)
         whole = wide == wide
+    elif LABELS == 1:
+        single = tl.load(pointer, mask=inside, other=0).to(tl.float32)
+        # what int64 cannot hold is undeclared all the same; it must not wrap into a class
+        single_fits = (single > -9.0e18) & (single < 9.0e18)
+        wide = tl.where(single_fits, single, -1.0).to(tl.int64)
+        whole = single_fits & (wide.to(tl.float32) == single)
+    else:
+        double = tl.load(pointer, mask=inside, other=0).to(tl.float64)
+        double_fits = (double > -9.0e18) & (double < 9.0e18)
+        wide = tl.where(double_fits, double, -1.0).to(tl.int64)
+        whole = double_fits & (wide.to(tl.float64) == double)
     counted = inside
     if HAS_IGNORE:
         counted = inside & ((wide != ignore) | (whole == 0))
@@ -193,6 +199,7 @@ def forward_kernel(
     WIDE: tl.constexpr,
     ONE_CHANNEL: tl.constexpr,
     HAS_IGNORE: tl.constexpr,
+    LABELS: tl.constexpr,
     HAS_MASK: tl.constexpr,
     HAS_MAP: tl.constexpr,
     BACKGROUND: tl.constexpr,
@@ -209,7 +216,7 @@ def forward_kernel(
     where_target = _voxel_offsets(number, size1, size2, target_0, target_1, target_2, DIMS)
     where_logits = _voxel_offsets(number, size1, size2, logits_0, logits_1, logits_2, DIMS)
     label, valid, bad, wide = _read_labels(
-        target_ptr + outer * target_outer + where_target, inside, ignore, C, HAS_IGNORE
+        target_ptr + outer * target_outer + where_target, inside, ignore, C, HAS_IGNORE, LABELS
     )
     mask_row = mask_ptr
     if HAS_MASK:
@@ -412,6 +419,7 @@ def backward_kernel(
     WIDE: tl.constexpr,
     ONE_CHANNEL: tl.constexpr,
     HAS_IGNORE: tl.constexpr,
+    LABELS: tl.constexpr,
     HAS_MASK: tl.constexpr,
     HAS_MAP: tl.constexpr,
     BACKGROUND: tl.constexpr,
@@ -430,7 +438,9 @@ def backward_kernel(
     where_target = _voxel_offsets(number, size1, size2, target_0, target_1, target_2, DIMS)
     where_logits = _voxel_offsets(number, size1, size2, logits_0, logits_1, logits_2, DIMS)
     where_gradient = _voxel_offsets(number, size1, size2, gradient_0, gradient_1, gradient_2, DIMS)
-    label, valid, _, _ = _read_labels(target_ptr + outer * target_outer + where_target, inside, ignore, C, HAS_IGNORE)
+    label, valid, _, _ = _read_labels(
+        target_ptr + outer * target_outer + where_target, inside, ignore, C, HAS_IGNORE, LABELS
+    )
     mask_row = mask_ptr
     if HAS_MASK:
         mask_row = mask_ptr + outer * C

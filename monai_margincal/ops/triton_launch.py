@@ -163,6 +163,7 @@ def _common(
         "WIDE": layout.size + block >= 2**31,
         "ONE_CHANNEL": input.shape[1] == 1,
         "HAS_IGNORE": ignore_index is not None,
+        "LABELS": 2 if tensors[1].dtype == torch.float64 else int(tensors[1].is_floating_point()),
         "HAS_MASK": class_mask is not None,
         "BACKGROUND": include_background,
         "NATURAL": natural,

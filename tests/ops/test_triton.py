@@ -389,15 +389,15 @@ def build(kernel, constants, pointers):
         assert binary.asm["cubin"]
         print(kernel.__name__)
 
-plain = dict(C=14, BLOCK=512, DIMS=1, WIDE=False, ONE_CHANNEL=False, HAS_IGNORE=True, HAS_MASK=False, HAS_MAP=False,
+plain = dict(C=14, BLOCK=512, DIMS=1, WIDE=False, ONE_CHANNEL=False, HAS_IGNORE=True, LABELS=0, HAS_MASK=False, HAS_MAP=False,
              BACKGROUND=True, NATURAL=False, MEAN=True, TWICE=False)
 build(kernels.final_kernel, dict(MEAN=True, BLOCK=4096), {})
 for logits, target, changes in (
     ("*fp32", "*u8", {}),
     ("*fp16", "*i64", dict(C=2, DIMS=3, ONE_CHANNEL=True, HAS_MASK=True, NATURAL=True, BACKGROUND=False, WIDE=True, TWICE=True)),
-    ("*bf16", "*fp32", dict(C=5, DIMS=2, HAS_MAP=True, MEAN=False, TWICE=True)),
-    ("*bf16", "*bf16", dict(C=105, DIMS=2, BLOCK=256)),
-    ("*fp32", "*fp64", dict(C=3, TWICE=True, HAS_MASK=True)),
+    ("*bf16", "*fp32", dict(LABELS=1, C=5, DIMS=2, HAS_MAP=True, MEAN=False, TWICE=True)),
+    ("*bf16", "*bf16", dict(LABELS=1, C=105, DIMS=2, BLOCK=256)),
+    ("*fp32", "*fp64", dict(LABELS=2, C=3, TWICE=True, HAS_MASK=True)),
 ):
     pointers = {"logits_ptr": logits, "gradient_ptr": logits, "target_ptr": target}
     build(kernels.forward_kernel, {**plain, **changes}, pointers)
