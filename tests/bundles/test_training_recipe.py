@@ -43,7 +43,7 @@ def train(workflow, data, tmp_path, monkeypatch):
         losses = []
         trainer = loaded.trainer
         trainer.add_event_handler(
-            Events.ITERATION_COMPLETED, lambda engine: losses.append(engine.state.output["loss"].item())
+            Events.ITERATION_COMPLETED, lambda engine: losses.append(engine.state.output[0]["loss"])
         )
         loaded.run()
         loaded.finalize()
@@ -150,3 +150,13 @@ def test_uestc_covid19_by_one_flag(workflow, tmp_path, capsys):
     assert [item["case"] for item in loaded.val_dataset_data] == [f"part2_case_{case}" for case in range(31, 41)]
     assert len(loaded.train_dataset_data) == 30
     assert loaded.evaluator.state.metrics["val_iou_images_lesion"] == 10
+
+
+def test_mlflow_by_one_flag(workflow, data, tmp_path):
+    """MONAI's tracking takes the loss out of a decollated output; what is not one stops the training."""
+    mlflow = pytest.importorskip("mlflow")
+    loaded = workflow(("train",), "train", dataset_dir=str(data), epochs=1, tracking="mlflow", **FAST)
+    loaded.run()
+    client = mlflow.tracking.MlflowClient(f"sqlite:///{tmp_path}/eval/mlruns.db")
+    (run,) = client.search_runs([client.get_experiment_by_name("monai_experiment").experiment_id])
+    assert {"train_loss", "val_iou"} <= set(run.data.metrics)
