@@ -262,7 +262,7 @@ def _kernels(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, opt
         if chosen == "auto":
             return None
         raise ImportError(
-            "the backend 'triton' needs the package triton (pip install monai-margincal[triton])"
+            "the backend 'triton' needs the package triton, 3.3 or newer (pip install monai-margincal[triton])"
         ) from error
     refused = triton_launch.not_taken(input, target, holds_indices)
     if not refused and not triton_launch.runs_on(input.device):

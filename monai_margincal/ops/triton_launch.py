@@ -17,6 +17,9 @@ from .blockwise import ClassTerms
 from .targets import describe_classes
 from .triton_kernels import backward_kernel, final_kernel, forward_kernel
 
+if tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 3):
+    raise ImportError(f"the kernels need triton 3.3 or newer, found {triton.__version__}")
+
 __all__ = ["kernel_backward", "kernel_forward", "not_taken", "raise_for_undeclared_labels", "runs_on"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
