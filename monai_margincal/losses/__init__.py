@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from .compound import MarginCalibrationDiceLoss, MarginCalibrationTverskyLoss
+from .iou_calibration import (
+    BoundWeights,
+    IoUCalibratedMargins,
+    LossControllerHandler,
+    iou_calibrated_margin,
+    iou_optimal_threshold,
+)
 from .lovasz import LovaszSoftmaxLoss
 from .margin_calibration import MarginCalibrationLoss
+from .running_confusion import RunningConfusion
 
 __all__ = [
+    "BoundWeights",
+    "IoUCalibratedMargins",
+    "LossControllerHandler",
     "LovaszSoftmaxLoss",
     "MarginCalibrationDiceLoss",
     "MarginCalibrationLoss",
     "MarginCalibrationTverskyLoss",
+    "RunningConfusion",
+    "iou_calibrated_margin",
+    "iou_optimal_threshold",
 ]
