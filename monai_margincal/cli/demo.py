@@ -70,7 +70,7 @@ def _own_folder(output: Path) -> Path:
 
 def _quiet() -> None:
     """What MONAI and Ignite report while they work would tear the progress bar apart."""
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"(monai|torch|ignite)\.")
 
 
@@ -103,6 +103,7 @@ def _count(output: Path) -> Any:
 def _train(output: Path, steps: int, seed: int) -> None:
     from ignite.engine import Events
     from monai.bundle import ConfigWorkflow
+    from monai.handlers import from_engine
     from tqdm import tqdm
 
     from ..bundle import bundle_dir
@@ -128,12 +129,13 @@ def _train(output: Path, steps: int, seed: int) -> None:
     )
     workflow.initialize()
     trainer = workflow.trainer
+    loss_of = from_engine("loss", first=True)
     # None: no bar when the output is not a terminal
     with tqdm(total=steps, unit="step", disable=None) as bar:
 
         @trainer.on(Events.ITERATION_COMPLETED)
         def show(engine: Any) -> None:
-            bar.set_postfix(loss=f"{engine.state.output['loss']:.3f}", refresh=False)
+            bar.set_postfix(loss=f"{float(loss_of(engine.state.output)):.3f}", refresh=False)
             bar.update()
 
         workflow.run()
