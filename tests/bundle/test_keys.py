@@ -1,4 +1,4 @@
-"""A misspelt top-level key must not be silent (bundles.md section 2, command line facts)."""
+"""A misspelt top-level key must not be silent."""
 
 from __future__ import annotations
 

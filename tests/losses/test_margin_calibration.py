@@ -139,7 +139,7 @@ def numbers(values):
 
 
 class TestNumerics:
-    """cases.md section 1."""
+    """NaN, infinity and half precision: what users reported of other losses."""
 
     @pytest.mark.parametrize(
         ("dtype", "size"),
@@ -262,7 +262,7 @@ class TestNumerics:
 
 
 class TestShapes:
-    """cases.md section 2."""
+    """Shapes, layouts and weights: what users reported of other losses."""
 
     @pytest.mark.parametrize("wrong", [3, 5])
     @pytest.mark.parametrize("background", [True, False])
@@ -389,7 +389,7 @@ class TestShapes:
 
 
 class TestIgnored:
-    """cases.md section 3."""
+    """Ignored voxels and partial labels: what users reported of other losses."""
 
     @pytest.mark.parametrize("form", ["index", "one-hot"])
     @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -518,7 +518,7 @@ class TestIgnored:
 
 
 class TestAbsentClass:
-    """cases.md section 4."""
+    """Classes that are absent: what users reported of other losses."""
 
     def test_count_of_zero(self):
         """The released code makes infinite margins of it."""
@@ -540,7 +540,7 @@ class TestAbsentClass:
 
 
 class TestState:
-    """cases.md section 5."""
+    """Buffers, devices and state: what users reported of other losses."""
 
     def make(self, **settings_):
         return MarginCalibrationLoss(class_counts=ClassCounts([98765, 1234, 56], names=["a", "b", "c"]), **settings_)
