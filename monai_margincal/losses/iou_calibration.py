@@ -13,6 +13,7 @@ after ``backward()``: the buffers are part of the graph until then. `LossControl
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable
 from typing import Any
@@ -101,7 +102,7 @@ def _checked_iou(iou: torch.Tensor | float) -> torch.Tensor:
     return iou
 
 
-class _LossController(nn.Module):
+class _LossController(nn.Module, abc.ABC):
     """What both modes share: running statistics, the loss they write into, and their state.
 
     ``state_dict()`` holds the statistics; loading it writes margins or weights into the loss again.
@@ -155,8 +156,9 @@ class _LossController(nn.Module):
             # chosen on the device: asking whether it is time would wait for it
             buffer.copy_(torch.where(ready.to(buffer.device), value.to(buffer), buffer))
 
+    @abc.abstractmethod
     def _values(self) -> dict[str, torch.Tensor]:
-        raise NotImplementedError
+        """New content of the loss's buffers, by name."""
 
     @property
     def _natural(self) -> bool:
