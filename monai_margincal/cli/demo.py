@@ -100,22 +100,34 @@ def _count(output: Path) -> Any:
     return counts
 
 
-def _train(output: Path, steps: int, seed: int) -> None:
-    from ignite.engine import Events
+def _workflow(config: str, workflow_type: str, **overrides: Any) -> Any:
+    """A configuration of the shipped bundle, ready to run, as `python -m monai.bundle run` makes it."""
     from monai.bundle import ConfigWorkflow
-    from monai.handlers import from_engine
-    from tqdm import tqdm
 
     from ..bundle import bundle_dir
 
-    print(f"2  Train COPLE-Net for {steps} steps with the bundle {BUNDLE}")
     root = Path(bundle_dir(BUNDLE))
     workflow = ConfigWorkflow(
-        config_file=str(root / "configs" / "train.json"),
+        config_file=str(root / "configs" / config),
         meta_file=str(root / "configs" / "metadata.json"),
         logging_file=False,
-        workflow_type="train",
+        workflow_type=workflow_type,
         bundle_root=str(root),
+        **overrides,
+    )
+    workflow.initialize()
+    return workflow
+
+
+def _train(output: Path, steps: int, seed: int) -> None:
+    from ignite.engine import Events
+    from monai.handlers import from_engine
+    from tqdm import tqdm
+
+    print(f"2  Train COPLE-Net for {steps} steps with the bundle {BUNDLE}")
+    workflow = _workflow(
+        "train.json",
+        "train",
         ckpt_dir=str(output / "models"),
         output_dir=str(output / "training"),
         train_cases=[TRAINING_CASE],
@@ -127,7 +139,6 @@ def _train(output: Path, steps: int, seed: int) -> None:
         seed=seed,
         **_SMALL,
     )
-    workflow.initialize()
     trainer = workflow.trainer
     loss_of = from_engine("loss", first=True)
     # None: no bar when the output is not a terminal
@@ -143,19 +154,12 @@ def _train(output: Path, steps: int, seed: int) -> None:
 
 
 def _segment(output: Path) -> dict[str, str]:
-    from monai.bundle import ConfigWorkflow
-
-    from ..bundle import bundle_dir
     from ..samples import sample_dir
 
     print("3  Segment both cases")
-    root = Path(bundle_dir(BUNDLE))
-    workflow = ConfigWorkflow(
-        config_file=str(root / "configs" / "inference.json"),
-        meta_file=str(root / "configs" / "metadata.json"),
-        logging_file=False,
-        workflow_type="infer",
-        bundle_root=str(root),
+    workflow = _workflow(
+        "inference.json",
+        "infer",
         dataset_dir=sample_dir("lung_ct"),
         output_dir=str(output / "masks"),
         checkpoint=str(output / "models" / "model.pt"),
@@ -163,7 +167,6 @@ def _segment(output: Path) -> dict[str, str]:
         roi_size=_SMALL["roi_size"],
         num_workers=0,
     )
-    workflow.initialize()
     workflow.run()
     workflow.finalize()
     found = {path.name.split("_")[0]: str(path) for path in sorted((output / "masks").rglob("*.nii.gz"))}
