@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..ops import largest_class
 from .scores import foreground_mean, iou
 
 __all__ = ["ArgmaxDecoder", "IoUThresholdDecoder", "RankSEGDecoder"]
@@ -30,7 +31,7 @@ class ArgmaxDecoder:
 
     def __call__(self, logits: torch.Tensor) -> torch.Tensor:
         """Class indices (*spatial), int64."""
-        return logits.argmax(dim=0)
+        return largest_class(logits, dim=0)
 
     def state(self) -> dict[str, Any]:
         """Nothing was learnt."""
@@ -116,7 +117,7 @@ class IoUThresholdDecoder:
         """
         if self.offsets is None:
             raise RuntimeError("IoUThresholdDecoder has no offsets yet: call fit(logits, labels) first")
-        return (logits + self.offsets.to(logits).reshape(-1, *[1] * (logits.ndim - 1))).argmax(dim=0)
+        return largest_class(logits + self.offsets.to(logits).reshape(-1, *[1] * (logits.ndim - 1)), dim=0)
 
     def state(self) -> dict[str, Any]:
         """The offsets per class."""

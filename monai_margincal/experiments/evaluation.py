@@ -12,6 +12,7 @@ from monai.inferers import sliding_window_inference
 from torch import nn
 
 from ..margins import logit_margins
+from ..ops import largest_class
 from .cases import Case
 from .objectives import Objective
 from .scores import confusion_matrix, foreground_mean, iou
@@ -58,7 +59,9 @@ def validation_curve_point(
         logits = predict_logits(network, case, sample_size, slice_axis, device)
         label = case.label.to(device).long()
         losses.append(float(objective(logits[None], label[None, None])))
-        matrix = confusion_matrix(case.label.numpy(), _finite(logits).argmax(0).cpu().numpy(), logits.shape[0])
+        matrix = confusion_matrix(
+            case.label.numpy(), largest_class(_finite(logits), dim=0).cpu().numpy(), logits.shape[0]
+        )
         total = matrix if total is None else total + matrix
     return float(np.mean(losses)), float(foreground_mean(iou(np.asarray(total))))
 

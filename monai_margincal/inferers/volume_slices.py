@@ -16,6 +16,8 @@ from monai.data import MetaTensor
 from monai.inferers import Inferer, sliding_window_inference
 from monai.utils import BlendMode, ensure_tuple_rep
 
+from ..ops import largest_class
+
 
 class VolumeSliceInferer(Inferer):
     """Run a slice network over the last axis of a volume and put its outputs together to a volume.
@@ -163,4 +165,4 @@ class VolumeSliceInferer(Inferer):
 def _decided(logits: torch.Tensor) -> torch.Tensor:
     """Class with the largest logit, (n, K, x, y) -> (n, 1, x, y), the first of equal ones."""
     dtype = torch.uint8 if logits.shape[1] <= 256 else torch.int32
-    return logits.argmax(dim=1, keepdim=True).to(dtype)
+    return largest_class(logits, keepdim=True).to(dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ..ops import largest_class
 from ..ops.targets import class_labels, holds_class_indices, soft_labels, with_channel
 
 __all__ = ["hard_target", "one_hot_target"]
@@ -65,4 +66,4 @@ def hard_target(
             f"target holds soft labels ({int(shared.any(dim=1).sum())} voxel(s) with values other than 0 and 1): expected one "
             "class per voxel"
         )
-    return values.argmax(dim=1, keepdim=True), valid
+    return largest_class(values, keepdim=True), valid

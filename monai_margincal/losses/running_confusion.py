@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import distributed, nn
 
+from ..ops import largest_class
 from ..ops.targets import holds_class_indices, plain_tensor
 
 __all__ = ["RunningConfusion"]
@@ -68,11 +69,11 @@ class RunningConfusion(nn.Module):
         if (2 if channels == 1 else channels) != classes:
             raise ValueError(f"logits have {channels} channels: expected those of {classes} classes")
         indices = holds_class_indices(logits, target)
-        predicted = (logits[:, 0] > 0).long() if channels == 1 else logits.argmax(dim=1)
+        predicted = (logits[:, 0] > 0).long() if channels == 1 else largest_class(logits)
         if indices:
             labels = target.reshape(predicted.shape).long()
         else:
-            labels = (target[:, 0] > 0.5).long() if channels == 1 else target.argmax(dim=1)
+            labels = (target[:, 0] > 0.5).long() if channels == 1 else largest_class(target)
         valid = (labels >= 0) & (labels < classes)
         if self.ignore_index is not None:
             ignored = labels == self.ignore_index
