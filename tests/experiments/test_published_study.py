@@ -1,0 +1,76 @@
+"""The committed study: its pages, tables, runs and settings say the same."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from monai_margincal.experiments import Study
+from tests.shared import SHARED, needs_shared
+
+DOCS = Path(__file__).parents[2] / "docs"
+STUDY = DOCS / "study"
+NAMES = sorted(path.parent.name for path in STUDY.glob("*/results.csv"))
+DATA = {"hippocampus": "hippocampus_mr", "lung": "lung_ct"}
+
+#: a difference with its interval, as the tables and the pages write it
+DIFFERENCE = re.compile(r"[+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\]")
+
+
+def runs_of(name: str) -> list[dict[str, str]]:
+    with (STUDY / name / "results.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def settings_of(name: str) -> dict:
+    return yaml.safe_load((STUDY / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", ["objectives.md", "study/README.md"])
+def test_every_difference_on_a_page_stands_in_a_table(page: str) -> None:
+    tables = "\n".join((STUDY / name / "tables.md").read_text(encoding="utf-8") for name in NAMES)
+    said = DIFFERENCE.findall((DOCS / page).read_text(encoding="utf-8"))
+    assert said or page != "objectives.md", "the decision page names no interval"
+    assert not set(said) - set(DIFFERENCE.findall(tables))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tables_are_the_means_of_the_runs(name: str) -> None:
+    settings, runs = settings_of(name), runs_of(name)
+    first = next(iter(settings["decoders"]))
+    labels = {key: value.get("label", key) for key, value in settings["objectives"].items()}
+    text = (STUDY / name / "tables.md").read_text(encoding="utf-8")
+    checked = 0
+    for part in re.split(r"\n(?=\*\*)", text):
+        title = re.match(r"\*\*Comparison: (.*), (fine-tuned after cross-entropy|from scratch)\*\*", part)
+        if not title:
+            continue
+        task = next(key for key, value in settings["tasks"].items() if value["title"] == title[1])
+        protocol = "scratch" if title[2] == "from scratch" else "finetune"
+        rows = {line.split(" | ")[0].lstrip("| "): line.split(" | ") for line in part.splitlines() if line[:2] == "| "}
+        for objective in dict.fromkeys(r["objective"] for r in runs if (r["task"], r["protocol"]) == (task, protocol)):
+            scores = [
+                float(r["miou"])
+                for r in runs
+                if (r["task"], r["protocol"], r["objective"], r["decoder"]) == (task, protocol, objective, first)
+            ]
+            row = rows[labels[objective]]
+            assert int(row[1]) == len(scores)
+            assert float(row[2].split(" ")[0]) == pytest.approx(100 * np.mean(scores), abs=0.0051)
+            checked += 1
+    assert checked == len({(r["task"], r["protocol"], r["objective"]) for r in runs})
+
+
+@needs_shared
+@pytest.mark.parametrize("name", NAMES)
+def test_the_runs_are_those_of_the_settings_and_the_data(name: str) -> None:
+    """A fingerprint holds settings and data: whoever reruns a cell reruns this one."""
+    study = Study.from_file(STUDY / f"{name}.yaml", {"data_root": str(SHARED / "data" / DATA[name])})
+    planned = {cell.key: (cell.task, cell.protocol, cell.objective, str(cell.seed)) for cell in study.cells()}
+    for run in runs_of(name):
+        assert planned[run["cell"]] == (run["task"], run["protocol"], run["objective"], run["seed"])
