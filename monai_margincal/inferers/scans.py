@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from monai.data import Dataset
+from monai.data import Dataset, MetaTensor
 
 from monai_margincal.inferers.case_files import case_file
+from monai_margincal.inferers.dicom_series import check_dicom_series
 
 #: a chest CT in Hounsfield units holds air below and tissue above this
 _LUNG_AND_TISSUE = -500.0
@@ -18,6 +19,9 @@ _LUNG_AND_TISSUE = -500.0
 
 class ScanDataset(Dataset):
     """Data set of whole scans that says which scan it could not read, and warns of one that is hardly a CT in Hounsfield units.
+
+    A prepared scan is a tensor (1, X, Y, Z). Voxels that are not a number (padding of some programs) would make every number of
+    their slice one that is not: they get the lowest value of the scan, which is air, and the scan warns.
 
     Args:
         data: items with a file or folder at ``image_key``.
@@ -32,7 +36,8 @@ class ScanDataset(Dataset):
     Raises:
         ValueError: ``data`` is empty, an item has no ``image_key``, or the results of two scans would have the same name.
         FileNotFoundError: a scan does not exist.
-        RuntimeError: on access: a scan cannot be read or prepared; the message names it and the cause in one line.
+        RuntimeError: on access: a scan cannot be read or prepared, is no single volume of three axes, or holds no number; the
+            message names it and the cause in one line.
 
     Example:
         >>> ScanDataset([], transform=None)
@@ -72,7 +77,12 @@ class ScanDataset(Dataset):
     def _transform(self, index: int) -> Any:
         scan = self.data[index][self.image_key]
         try:
+            is_folder = isinstance(scan, str | Path) and Path(scan).is_dir()
+            expected = check_dicom_series(Path(scan)) if is_folder else None
             item = super()._transform(index)
+            if isinstance(image := item[self.image_key], torch.Tensor):
+                _all_slices_read(image, expected)
+                item[self.image_key] = _numbers_only(scan, _one_volume(image))
         except Exception as error:
             raise RuntimeError(f"{scan}: cannot be read or prepared: {_root(error)}") from error
         if self.window is not None:
@@ -91,6 +101,41 @@ class ScanDataset(Dataset):
             f"{missing} {_LUNG_AND_TISSUE:.0f} HU: is it a chest CT in Hounsfield units?",
             stacklevel=4,
         )
+
+
+def _all_slices_read(image: torch.Tensor, expected: tuple[int, ...] | None) -> None:
+    # the shape as read: transforms may have turned or cut the image
+    shape = image.meta.get("spatial_shape") if isinstance(image, MetaTensor) else None
+    if expected is None or shape is None:
+        return
+    found = tuple(int(size) for size in shape)
+    if sorted(found) != sorted(expected):
+        raise ValueError(
+            f"read as {found}, but the DICOM headers in the folder say {expected} columns, rows and slices: is a file damaged?"
+        )
+
+
+def _one_volume(image: torch.Tensor) -> torch.Tensor:
+    if image.ndim != 4 or image.shape[0] != 1 or 0 in image.shape:
+        raise ValueError(
+            f"found {image.shape[0]} channel(s) or frame(s) of shape {tuple(image.shape[1:])}, expected one volume of three axes"
+        )
+    return image
+
+
+def _numbers_only(scan: Any, image: torch.Tensor) -> torch.Tensor:
+    # the extremes are NaN if any voxel is; looking at them first spares most scans a second pass
+    if not image.is_floating_point() or not torch.isnan(torch.aminmax(image).max):
+        return image
+    missing = torch.isnan(image.as_tensor() if isinstance(image, MetaTensor) else image)
+    number = int(missing.sum())
+    if number == image.numel():
+        raise ValueError("no voxel is a number (NaN everywhere)")
+    warnings.warn(
+        f"{scan}: found {number} of {image.numel()} voxels that are not a number (NaN), they are taken as air",
+        stacklevel=5,
+    )
+    return image.masked_fill(missing, float(image[~missing].min()))
 
 
 def _root(error: BaseException) -> str:

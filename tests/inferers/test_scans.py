@@ -84,3 +84,57 @@ def test_what_is_hardly_a_ct_in_hounsfield_units_warns(tmp_path, array, missing)
 
 def test_arrays_of_clients_pass():
     assert ScanDataset([{"image": torch.zeros(1, 2, 2, 2)}], None)[0]["image"].shape == (1, 2, 2, 2)
+
+
+def test_voxels_that_are_no_numbers_become_air_and_warn(tmp_path):
+    """Programs pad with NaN; through normalisation one such voxel would empty the mask of its whole slice."""
+    array = chest().astype(np.float32)
+    expected = ScanDataset([write(tmp_path / "a.nii.gz", array)], PREPARE, window=WINDOW)[0]["image"]
+    array[array == -1000] = np.nan
+    array[0, 0, 0] = -1000
+    data = ScanDataset([write(tmp_path / "b.nii.gz", array)], PREPARE, window=WINDOW)
+    number = int(np.isnan(array).sum())
+    with pytest.warns(UserWarning, match=rf"b\.nii\.gz: found {number} of 729 voxels that are not a number") as warned:
+        image = data[0]["image"]
+    assert len(warned) == 1
+    assert torch.equal(image.as_tensor(), expected.as_tensor())
+    assert image.meta["filename_or_obj"].endswith("b.nii.gz")
+    array[:] = np.nan
+    with pytest.raises(RuntimeError, match=r"c\.nii\.gz: .* no voxel is a number"):
+        ScanDataset([write(tmp_path / "c.nii.gz", array)], PREPARE, window=WINDOW)[0]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.float32, np.float64, np.dtype(">i2")])
+def test_every_type_of_file_gives_the_same_image(tmp_path, dtype):
+    """Also a file whose header scales: 8 bits with a slope of 10 and an intercept of -1020."""
+    hu = np.clip(chest(), -1020, 200)
+    path = tmp_path / "a.nii.gz"
+    header = nibabel.Nifti1Header(endianness=">" if np.dtype(dtype).byteorder == ">" else "<")
+    header.set_data_dtype(dtype)
+    if dtype == np.uint8:
+        header.set_slope_inter(10, -1020)
+    nibabel.save(nibabel.Nifti1Image((hu + 1020) // 10 if dtype == np.uint8 else hu, np.eye(4), header), path)
+    assert nibabel.load(path).get_data_dtype() == dtype
+    expected = ((torch.from_numpy(hu.astype(np.float32)) + 1400) / 1500).clip(0, 1)
+    found = ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]["image"]
+    assert torch.allclose(found.as_tensor()[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "found"),
+    [
+        ((9, 9, 9, 3), r"3 channel\(s\) or frame\(s\) of shape \(9, 9, 9\)"),
+        ((9, 9), r"1 channel\(s\) or frame\(s\) of shape \(9, 9\)"),
+        ((9, 9, 1, 3), r"3 channel\(s\) or frame\(s\) of shape \(9, 9, 1\)"),
+    ],
+)
+def test_what_is_not_one_volume_is_refused_by_name(tmp_path, shape, found):
+    """Without it the network complains, and the scan's name is lost."""
+    array = np.resize(chest(), shape)
+    with pytest.raises(RuntimeError, match=rf"a\.nii\.gz: .* found {found}, expected one volume of three axes"):
+        ScanDataset([write(tmp_path / "a.nii.gz", array)], PREPARE, window=WINDOW)[0]
+
+
+def test_one_frame_is_a_volume(tmp_path):
+    image = ScanDataset([write(tmp_path / "a.nii.gz", chest()[..., None])], PREPARE, window=WINDOW)[0]["image"]
+    assert image.shape == (1, 9, 9, 9)

@@ -10,17 +10,26 @@ import numpy as np
 from .dicom_segmentation import describe_segmentation, is_segmentation
 from .label_image import LPS_TO_RAS, LabelImage, naming
 
-_EXPECTED = "a DICOM label series (a folder of one series) or a DICOM segmentation"
+_EXPECTED = "a DICOM series (a folder of one series) or a DICOM segmentation"
 
 
-def describe_dicom(path: Path) -> LabelImage:
+class MissingSlice(ValueError):
+    """The slices of a series are not evenly spaced."""
+
+
+def describe_dicom(path: Path, gaps: bool = False) -> LabelImage:
     """Read the headers of a DICOM file, or of all files of the one series in a folder.
 
     Files in the folder that are not DICOM are left out, as every DICOM reader does; an empty file or a damaged ``.dcm`` is
     an error.
 
+    Args:
+        path: file or folder.
+        gaps: take a series in which a slice is missing.
+
     Raises:
         FileNotFoundError: there is no such file or folder.
+        MissingSlice: without ``gaps``: two neighbouring slices lie much farther apart than the others do.
         ValueError: no DICOM file, several series, slices of different sizes, slices that share a position, or no pixels.
     """
     with naming(path, _EXPECTED):
@@ -35,7 +44,7 @@ def describe_dicom(path: Path) -> LabelImage:
             return describe_segmentation(path, headers[0][0], headers[0][1])
         if any(is_segmentation(header) for _, header in headers):
             raise ValueError(f"{path}: found {len(headers)} DICOM segmentations, expected one file per label")
-        return _describe_series(path, headers)
+        return _describe_series(path, headers, gaps)
 
 
 def _dicom_files(folder: Path) -> list[Path]:
@@ -51,7 +60,7 @@ def _dicom_files(folder: Path) -> list[Path]:
             raise ValueError(f"{file}: found no DICOM header, expected a slice of the series in {folder}")
     if not found:
         raise ValueError(
-            f"{folder}: found no DICOM file in this folder, expected {_EXPECTED}. For a folder of label files give a pattern, "
+            f"{folder}: found no DICOM file in this folder, expected {_EXPECTED}. For a folder of other files give a pattern, "
             f"such as {folder}/*.nii.gz"
         )
     return found
@@ -64,7 +73,7 @@ def _header(file: Path) -> Any:
         return pydicom.dcmread(file, stop_before_pixels=True)
 
 
-def _describe_series(path: Path, headers: list[tuple[Path, Any]]) -> LabelImage:
+def _describe_series(path: Path, headers: list[tuple[Path, Any]], gaps: bool) -> LabelImage:
     rows_columns = sorted({(header.get("Rows"), header.get("Columns")) for _, header in headers}, key=str)
     if len(rows_columns) > 1 or None in rows_columns[0]:
         raise ValueError(f"{path}: found slices of rows x columns {rows_columns}, expected one size")
@@ -73,7 +82,7 @@ def _describe_series(path: Path, headers: list[tuple[Path, Any]]) -> LabelImage:
             raise ValueError(
                 f"{file}: found {header.SamplesPerPixel} values per pixel, expected a label: one integer per voxel"
             )
-    ordered = _by_position(path, headers)
+    ordered = _by_position(path, headers, gaps)
     rows, columns = rows_columns[0]
     frames = sum(int(header.get("NumberOfFrames") or 1) for _, header in ordered)
     bits = {int(header.get("BitsAllocated", 0)) for _, header in ordered}
@@ -91,7 +100,7 @@ def _describe_series(path: Path, headers: list[tuple[Path, Any]]) -> LabelImage:
     )
 
 
-def _by_position(path: Path, headers: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
+def _by_position(path: Path, headers: list[tuple[Path, Any]], gaps: bool) -> list[tuple[Path, Any]]:
     if len(headers) == 1:
         return headers
     positions = []
@@ -103,17 +112,17 @@ def _by_position(path: Path, headers: list[tuple[Path, Any]]) -> list[tuple[Path
             raise ValueError(f"{file}: found no position in the header, expected one per slice of {path}") from None
         positions.append(float(np.cross(orientation[:3], orientation[3:]) @ position))
     order = np.argsort(positions, kind="stable")
-    gaps = np.diff(np.array(positions)[order])
-    if (gaps < 1e-3).any():
-        same = int(np.flatnonzero(gaps < 1e-3)[0])
+    steps = np.diff(np.array(positions)[order])
+    if (steps < 1e-3).any():
+        same = int(np.flatnonzero(steps < 1e-3)[0])
         names = [headers[order[same + side]][0].name for side in (0, 1)]
         raise ValueError(f"{path}: found two slices at one position ({names[0]}, {names[1]}), expected one each")
-    if len(gaps) > 1 and gaps.max() > 1.5 * np.median(gaps):
-        at = int(np.argmax(gaps))
+    if not gaps and len(steps) > 1 and steps.max() > 1.5 * np.median(steps):
+        at = int(np.argmax(steps))
         names = [headers[order[at + side]][0].name for side in (0, 1)]
-        raise ValueError(
-            f"{path}: found a gap of {gaps.max():g} mm between {names[0]} and {names[1]}, expected slices every "
-            f"{np.median(gaps):g} mm: a slice is missing"
+        raise MissingSlice(
+            f"{path}: found a gap of {steps.max():g} mm between {names[0]} and {names[1]}, expected slices every "
+            f"{np.median(steps):g} mm: a slice is missing"
         )
     return [headers[i] for i in order]
 
