@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .keys import refuse_unknown_keys, unused_keys
+from .last_line import errors_in_one_line
 from .locate import bundle_dir
+from .switches import switches
 
 if TYPE_CHECKING:
     from .check import check_bundle
@@ -15,7 +17,15 @@ if TYPE_CHECKING:
 #: imported on first use: a config that only refuses unknown keys needs none of it
 _EXPORTS = {"check_bundle": "check", "Finding": "finding"}
 
-__all__ = ["Finding", "bundle_dir", "check_bundle", "refuse_unknown_keys", "unused_keys"]
+__all__ = [
+    "Finding",
+    "bundle_dir",
+    "check_bundle",
+    "errors_in_one_line",
+    "refuse_unknown_keys",
+    "switches",
+    "unused_keys",
+]
 
 
 def __getattr__(name: str) -> Any:

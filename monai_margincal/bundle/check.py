@@ -12,9 +12,10 @@ from typing import Any
 
 from monai.bundle import ConfigParser, ConfigWorkflow, verify_net_in_out
 
+from ..errors import root_message
 from .configs import WORKFLOWS, config_file, read_parser, workflow_files
 from .data import check_data
-from .finding import SEVERITIES, Finding, root_message
+from .finding import SEVERITIES, Finding
 from .keys import describe_unknown, unused_keys
 from .metadata import FILE as METADATA
 from .metadata import check_metadata, check_names

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .finding import Finding, root_message
+from ..errors import root_message
+from .finding import Finding
 
 
 def check_data(parser: Any, file: str, num_classes: int | None) -> list[Finding]:

@@ -35,12 +35,3 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.file}: found {self.found}, expected {self.expected}"
-
-
-def root_message(error: BaseException) -> str:
-    """The message of the first cause, on one line: MONAI wraps what went wrong into errors about its own expressions."""
-    while (cause := error.__cause__ or error.__context__) is not None:
-        error = cause
-    text = " ".join(str(error).split())
-    kind = type(error).__name__
-    return f"{kind}: {text}" if text else kind

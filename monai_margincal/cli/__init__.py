@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from ..errors import root_cause
+
 __all__ = ["main"]
 
 #: verb -> (module, one line of help)
@@ -79,8 +81,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: BaseException) -> str:
-    """The message that the user needs; MONAI's config parser wraps it into RuntimeErrors about its own expressions."""
-    while isinstance(error, RuntimeError) and error.__cause__ is not None:
-        error = error.__cause__
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
+    """The message that the user needs, without what MONAI's config parser wraps around it."""
+    kind, text = root_cause(error)
+    return text or kind

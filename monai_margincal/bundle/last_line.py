@@ -1,0 +1,47 @@
+"""The last thing that a failed `python -m monai.bundle run` prints: one line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import TracebackType
+
+from ..errors import root_message
+
+#: what `python -m monai.bundle` and `torchrun -m monai.bundle` run as the main program
+_COMMAND_LINE = "monai.bundle.__main__"
+
+
+def errors_in_one_line() -> None:
+    """Let ``python -m monai.bundle`` end with ``error: MESSAGE`` instead of a traceback; for a bundle's ``initialize``.
+
+    MONAI hides what went wrong behind errors about its own expressions. With ``"initialize": [{"_target_":
+    "monai_margincal.bundle.errors_in_one_line"}, ...]`` the last line on stderr is the cause, see
+    `monai_margincal.errors.root_message`; under ``torchrun`` PyTorch puts the rank before it. The exit code stays 1.
+    With the environment variable ``MONAI_DEBUG=1`` the traceback is printed as ever. An interrupt is none of our business.
+
+    It does nothing in any other program: a host application, a notebook or a server that loads the bundle keeps its own ways.
+
+    Example:
+        >>> hook = sys.excepthook
+        >>> errors_in_one_line()
+        >>> sys.excepthook is hook  # this is not MONAI's command line
+        True
+    """
+    from monai.utils import MONAIEnvVars
+
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is None or spec.name != _COMMAND_LINE or MONAIEnvVars.debug():
+        return
+    before = sys.excepthook
+
+    def last_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not isinstance(error, Exception):
+            before(kind, error, trace)
+            return
+        # the log usually goes to stdout, which is buffered: the line must come behind it
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        print(f"error: {root_message(error)}", file=sys.stderr, flush=True)
+
+    sys.excepthook = last_line

@@ -1,0 +1,121 @@
+"""Errors in one line: what went wrong, in which file, without what MONAI and PyTorch wrap around it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+#: how MONAI says where in a configuration or a chain of transforms something failed; what failed is said by the cause
+_WRAPPERS = re.compile(r"Failed to (evaluate|instantiate component) |applying transform |['\"]?query key: ")
+
+#: how PyTorch hands over what was raised in a worker process: the whole traceback as the message
+_FROM_WORKER = re.compile(r"Caught \w+ in .*?\.\nOriginal (?=Traceback)", re.DOTALL)
+
+#: between the parts of a printed chain of exceptions, the first cause first
+_NEXT_IN_CHAIN = re.compile(
+    r"\n\n(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n\n"
+)
+#: behind the stack, which is indented: type and message, which may have further lines
+_RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?\Z", re.DOTALL | re.MULTILINE)
+
+#: longer messages are cut: a state dict that does not fit lists every tensor
+_LONGEST = 700
+
+
+class CaseError(RuntimeError):
+    """A case that cannot be read, prepared or segmented; the message is one line that names its files and the cause."""
+
+
+def root_cause(error: BaseException) -> tuple[str, str]:
+    """Give the type and the message of what started an error.
+
+    Of a chain of exceptions the outermost is taken that is none of MONAI's wrappers ("Failed to evaluate ConfigExpression",
+    "Failed to instantiate component", "applying transform"), also where the chain comes out of a worker process as text.
+
+    Args:
+        error: the exception as it was caught.
+
+    Returns:
+        the type's name and the message, which may be empty: at most 700 characters and no line break.
+
+    Example:
+        >>> root_cause(KeyError("epochs"))
+        ('KeyError', "'epochs'")
+    """
+    chain = list(_chain(error))
+    kind, text = next(((kind, text) for kind, text in chain if not _WRAPPERS.match(text)), chain[-1])
+    text = " ".join(text.split())
+    return kind, text if len(text) <= _LONGEST else text[: _LONGEST - 4] + " ..."
+
+
+def root_message(error: BaseException) -> str:
+    """Say on one line what started an error, see `root_cause`.
+
+    Args:
+        error: the exception as it was caught.
+
+    Returns:
+        ``"Type: message"``, without the type for a `CaseError`.
+
+    Example:
+        >>> try:
+        ...     try:
+        ...         raise ValueError("epochs must be positive, got 0")
+        ...     except ValueError as cause:
+        ...         raise RuntimeError("Failed to evaluate ConfigExpression: '$f()'") from cause
+        ... except RuntimeError as error:
+        ...     print(root_message(error))
+        ValueError: epochs must be positive, got 0
+    """
+    kind, text = root_cause(error)
+    if kind == CaseError.__name__ and text:
+        return text
+    return f"{kind}: {text}" if text else kind
+
+
+@contextlib.contextmanager
+def naming_files(item: Any) -> Iterator[None]:
+    """Turn any error into a `CaseError` that names the files of a case.
+
+    Args:
+        item: the case, usually a dictionary; its values that are existing files or folders are named.
+
+    Raises:
+        CaseError: something was raised inside; its message is one line.
+
+    Example:
+        >>> with naming_files({"image": "/"}):
+        ...     raise ValueError("no voxels")
+        Traceback (most recent call last):
+        monai_margincal.errors.CaseError: /: cannot be read or prepared: ValueError: no voxels
+    """
+    try:
+        yield
+    except CaseError:
+        raise
+    except Exception as error:
+        message = root_message(error)
+        values = item.values() if isinstance(item, Mapping) else ()
+        files = [str(value) for value in values if isinstance(value, str | PathLike) and Path(value).exists()]
+        if files and not all(file in message for file in files):
+            message = f"{', '.join(files)}: cannot be read or prepared: {message}"
+        raise CaseError(message) from error
+
+
+def _chain(error: BaseException) -> Iterator[tuple[str, str]]:
+    """Type and message of an exception and of its causes, the outermost first."""
+    following: BaseException | None = error
+    while following is not None:
+        text = str(following)
+        begin = _FROM_WORKER.match(text)
+        if begin is not None:
+            printed = [_RAISED.search(part.rstrip()) for part in _NEXT_IN_CHAIN.split(text[begin.end() :])]
+            yield from ((found[1].rsplit(".", 1)[-1], found[2] or "") for found in reversed(printed) if found)
+            return
+        yield type(following).__name__, text
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)

@@ -1,0 +1,94 @@
+"""One line about an error: the cause, not what MONAI and PyTorch wrap around it, also from a worker process."""
+
+from __future__ import annotations
+
+import pytest
+from monai.bundle import ConfigParser
+from monai.data import Dataset
+from monai.transforms import Compose, LoadImaged
+from torch.utils.data import DataLoader
+
+from monai_margincal.errors import CaseError, naming_files, root_cause, root_message
+
+
+def fail(message="epochs must be positive,\n  got 0"):
+    try:
+        raise EOFError("the end")
+    except EOFError as cause:
+        raise ValueError(message) from cause
+
+
+def caught(action, *arguments):
+    with pytest.raises(Exception) as raised:
+        action(*arguments)
+    return raised.value
+
+
+def test_what_says_most_is_taken_not_what_came_first():
+    """Our errors explain what a library could not do; the library's words are the cause of them."""
+    assert root_message(caught(fail)) == "ValueError: epochs must be positive, got 0"
+    assert root_message(KeyError("x")) == "KeyError: 'x'"
+    assert root_message(StopIteration()) == "StopIteration"
+
+
+@pytest.mark.parametrize("item", ["$__import__('json').loads('{')", {"_target_": "json.loads", "s": "{"}])
+def test_through_monais_expressions_and_components(item):
+    error = caught(ConfigParser({"inner": item, "outer": "$@inner", "most": "$@outer"}).get_parsed_content, "most")
+    assert root_cause(error)[0] == "JSONDecodeError"
+    assert "\n" not in root_message(error)
+
+
+class Broken(Dataset):
+    """Items that fail as MONAI's transforms do, with or without the files named."""
+
+    def __init__(self, files):
+        super().__init__([0], None)
+        self.files = files
+
+    def _transform(self, index):
+        def work():
+            Compose([lambda _: fail()])(0)
+
+        if self.files is None:
+            return work()
+        with naming_files(self.files):
+            return work()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_out_of_a_worker_process(workers, tmp_path):
+    message = "ValueError: epochs must be positive, got 0"
+    assert root_message(caught(list, DataLoader(Broken(None), num_workers=workers))) == message
+    error = caught(list, DataLoader(Broken({"image": tmp_path, "case": "a"}), num_workers=workers))
+    assert isinstance(error, CaseError)
+    assert root_message(error) == f"{tmp_path}: cannot be read or prepared: {message}"
+
+
+def test_files_are_named_once(tmp_path):
+    image, label = tmp_path / "a.nii", tmp_path / "b.nii"
+    for path in (image, label):
+        path.write_text("no image")
+    with pytest.raises(CaseError) as raised, naming_files({"image": str(image), "label": str(label), "case": "a"}):
+        LoadImaged("image")({"image": str(image)})
+    assert str(raised.value).startswith(f"{image}, {label}: cannot be read or prepared: ")
+    with pytest.raises(CaseError) as raised, naming_files({"image": str(image)}):
+        raise ValueError(f"{image} is empty")
+    assert str(raised.value) == f"ValueError: {image} is empty"
+    with pytest.raises(CaseError, match=r"^TypeError: nothing to name$"), naming_files(None):
+        raise TypeError("nothing to name")
+
+
+def test_an_endless_message_is_cut():
+    text = root_message(RuntimeError("size mismatch " * 1000))
+    assert len(text) < 750
+    assert text.endswith(" ...")
+
+
+def test_a_hidden_context_stays_hidden():
+    def hide():
+        try:
+            fail()
+        except ValueError:
+            raise RuntimeError("Failed to evaluate it") from None
+
+    assert root_message(caught(hide)) == "RuntimeError: Failed to evaluate it"
