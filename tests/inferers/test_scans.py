@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 
 import nibabel
@@ -108,12 +109,14 @@ def test_voxels_that_are_no_numbers_become_air_and_warn(tmp_path):
 def test_every_type_of_file_gives_the_same_image(tmp_path, dtype):
     """Also a file whose header scales: 8 bits with a slope of 10 and an intercept of -1020."""
     hu = np.clip(chest(), -1020, 200)
-    path = tmp_path / "a.nii.gz"
+    path = tmp_path / "a.nii"
     header = nibabel.Nifti1Header(endianness=">" if np.dtype(dtype).byteorder == ">" else "<")
     header.set_data_dtype(dtype)
-    if dtype == np.uint8:
-        header.set_slope_inter(10, -1020)
     nibabel.save(nibabel.Nifti1Image((hu + 1020) // 10 if dtype == np.uint8 else hu, np.eye(4), header), path)
+    if dtype == np.uint8:  # nibabel forgets the scaling of a header it saves
+        content = bytearray(path.read_bytes())
+        struct.pack_into("<ff", content, 112, 10.0, -1020.0)
+        path.write_bytes(content)
     assert nibabel.load(path).get_data_dtype() == dtype
     expected = ((torch.from_numpy(hu.astype(np.float32)) + 1400) / 1500).clip(0, 1)
     found = ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]["image"]
