@@ -11,12 +11,14 @@ from .finding import Finding
 _PER_KEY = ("mode", "padding_mode", "dtype", "align_corners")
 
 #: transforms that draw patches, cut away what is not looked at, check, or change the container: none of them changes what a
-#: voxel's value means or which way it lies
+#: voxel's value means or which way it lies. The crop to the lungs is not among them: it decides what a network sees of a scan,
+#: and normalisation over a plane makes every value depend on that.
 _NEUTRAL = re.compile(
-    r"Crop|Pad|Check|EnsureType|ToTensor|ToDevice|SqueezeDim|CopyItems|DeleteItems|SelectItems|Identity|Lambda|FgBg|ClassesToInd"
+    r"^(?!LungRegion).*Crop|Pad|Check|EnsureType|ToTensor|ToDevice|SqueezeDim|CopyItems|DeleteItems|SelectItems|Identity|Lambda|FgBg|ClassesToInd"
 )
 
-_KEYS = ("keys", "allow_missing_keys")
+#: arguments that say which items a transform is for
+_KEYS = ("keys", "allow_missing_keys", "label_key")
 
 
 def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dict[str, Any]]] | None:

@@ -7,6 +7,7 @@ is made symmetric about the middle of the body, and a margin is put around it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import torch
 from monai.config import KeysCollection, NdarrayOrTensor
 from monai.data import MetaTensor
 from monai.transforms import Crop, Cropd
-from monai.utils import TransformBackends, convert_to_tensor, ensure_tuple_rep
+from monai.utils import ImageMetaKey, TransformBackends, convert_to_tensor, ensure_tuple_rep
 from scipy import ndimage
 
 #: key of the metadata that says what a scan was cropped to: "lungs", "body" or "image"
@@ -221,6 +222,8 @@ class LungRegionCrop(Crop):
         """Crop ``img``, (C, X, Y, Z), to ``region``."""
         slices = tuple(slice(a, b) for a, b in zip(region.start, region.stop, strict=True))
         cropped = super().__call__(img, slices=slices)
+        if cropped.shape != img.shape:
+            cropped = cropped.clone()  # a view would keep the whole scan in memory, also in a cache
         if isinstance(cropped, MetaTensor):
             cropped.meta[CROPPED_TO] = region.kind
         return cropped
@@ -233,14 +236,19 @@ class LungRegionCrop(Crop):
 class LungRegionCropd(Cropd):
     """Dictionary version of :class:`LungRegionCrop`: one image says where the lungs are, all ``keys`` are cropped alike.
 
+    A label may reach beyond the box, where the lungs were not found in full or where it marks something else. What is cut off is
+    lost to a training, so a label named by ``label_key`` gives a warning with its file and the number of voxels lost.
+
     Args:
         keys: keys of the items to crop, all on one grid (see :class:`monai_margincal.datasets.CheckSameGridd`).
         source_key: key of the CT in Hounsfield units in which the lungs are looked for.
         margin_mm: width of the margin around the lungs in mm, one number or one per axis of the image.
         allow_missing_keys: skip a key that is absent.
+        label_key: key, one of ``keys``, of a label whose foreground (not 0) must not be lost without a word; None for none.
 
     Raises:
-        ValueError: a margin is negative; on call: the CT is not of rank 4, or an item is on another grid than it.
+        ValueError: a margin is negative, or ``label_key`` is none of ``keys``; on call: the CT is not of rank 4, or an item is on
+            another grid than it.
 
     Example:
         >>> import torch
@@ -263,9 +271,13 @@ class LungRegionCropd(Cropd):
         source_key: Hashable,
         margin_mm: Sequence[float] | float = 20.0,
         allow_missing_keys: bool = False,
+        label_key: Hashable | None = None,
     ) -> None:
         super().__init__(keys, cropper=LungRegionCrop(margin_mm), allow_missing_keys=allow_missing_keys, lazy=False)
+        if label_key is not None and label_key not in self.keys:
+            raise ValueError(f"label_key must be one of keys {self.keys}, got {label_key!r}")
         self.source_key = source_key
+        self.label_key = label_key
 
     def __call__(self, data: Mapping[Hashable, torch.Tensor], lazy: bool | None = None) -> dict[Hashable, torch.Tensor]:
         """Crop the items of ``keys``; ``lazy`` must not be set, the box depends on the values."""
@@ -278,8 +290,22 @@ class LungRegionCropd(Cropd):
                     f"{key} has the spatial shape {tuple(items[key].shape[1:])}, expected that of {self.source_key}, "
                     f"{tuple(source.shape[1:])}"
                 )
-            items[key] = self.cropper.crop_to(items[key], region)
+            whole = items[key]
+            items[key] = self.cropper.crop_to(whole, region)
+            if key == self.label_key and items[key].shape != whole.shape:
+                _warn_of_lost_foreground(whole, items[key], region)
         return items
+
+
+def _warn_of_lost_foreground(whole: torch.Tensor, cropped: torch.Tensor, region: LungRegion) -> None:
+    before, after = int(torch.count_nonzero(whole)), int(torch.count_nonzero(cropped))
+    if after < before:
+        name = whole.meta.get(ImageMetaKey.FILENAME_OR_OBJ) if isinstance(whole, MetaTensor) else None
+        warnings.warn(
+            f"{name or 'label in memory'}: {before - after} of {before} labelled voxels lie outside the region of the "
+            f"{region.kind} and are cut off; widen the margin (lung_margin of the bundle) or do without the crop (lung_crop)",
+            stacklevel=3,
+        )
 
 
 LungRegionCropD = LungRegionCropDict = LungRegionCropd

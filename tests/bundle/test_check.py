@@ -104,7 +104,17 @@ FAULTS = {
     "inference without reorientation": (
         "inference",
         lambda c: c["preprocessing"]["transforms"].pop(2),
-        "configs/inference.json: preprocessing: found image transforms ['LoadImaged', 'EnsureChannelFirstd', 'Scale",
+        "configs/inference.json: preprocessing: found image transforms ['LoadImaged', 'EnsureChannelFirstd', 'LungRegion",
+    ),
+    "inference without the training's lung crop": (
+        "inference",
+        lambda c: c.update(lung_crop=False),
+        "'Orientationd', 'LungRegionCropd', 'ScaleIntensityRanged'], as in configs/train.json: train#preprocessing",
+    ),
+    "another margin around the lungs in inference": (
+        "inference",
+        lambda c: c.update(lung_margin=5.0),
+        "LungRegionCropd with margin_mm 5.0, expected 20.0, as in configs/train.json: train#preprocessing",
     ),
     "a client's property is missing": (
         "inference",

@@ -31,10 +31,10 @@ TUNABLES = {
     "axcodes", "patch_size", "class_ratios", "augmentation_prob", "num_classes", "class_names", "features", "dropout", "norm",
     "loss", "include_background", "tau", "upsilon", "normalization", "positive_weight", "negative_weight", "lambda_margin",
     "lambda_dice", "lambda_tversky", "roi_size", "sw_batch_size", "overlap", "stitch_device", "class_counts", "output_dir",
-    "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file",
+    "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
 }  # fmt: skip
 INFERENCE_ONLY = {
-    "cases", "output_postfix", "lung_crop", "lung_margin", "channels_last", "compile", "volumes_file", "save_probability",
+    "cases", "output_postfix", "channels_last", "compile", "volumes_file", "save_probability",
     "save_overlay", "save_dicom_seg",
 }  # fmt: skip
 
@@ -111,10 +111,12 @@ def test_one_preprocessing_for_training_evaluation_and_inference(configs):
         "LoadImaged",
         "EnsureChannelFirstd",
         "Orientationd",
+        "monai_margincal.transforms.LungRegionCropd",
         "ScaleIntensityRanged",
     ]
     shared = set(configs["train"]) & set(configs["inference"]) - {"initialize", "run"}
-    assert {"window_level", "window_width", "axcodes", "features", "norm", "roi_size", "network_def"} < shared
+    expected = "window_level window_width axcodes lung_crop lung_margin features norm roi_size network_def"
+    assert set(expected.split()) < shared
     different = [key for key in sorted(shared) if configs["train"][key] != configs["inference"][key]]
     assert not different
 
@@ -213,13 +215,13 @@ def test_readme_tells_every_key_and_its_default(bundle, configs):
 
 
 def _image_chain(transforms):
-    """The transforms of the image, without saying which keys they are for."""
+    """The transforms of the image, without saying which items they are for."""
     chain = []
     for step in transforms:
         keys = [step["keys"]] if isinstance(step["keys"], str) else step["keys"]
-        # what checks or cuts the image leaves the values and the directions of its voxels as they are
-        if "image" in keys and not step["_target_"].endswith(("CheckSameGridd", "LungRegionCropd")):
-            chain.append({key: value for key, value in step.items() if key != "keys"})
+        # the check returns its items unchanged
+        if "image" in keys and not step["_target_"].endswith("CheckSameGridd"):
+            chain.append({key: value for key, value in step.items() if key not in ("keys", "label_key")})
     return chain
 
 

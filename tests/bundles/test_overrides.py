@@ -35,6 +35,11 @@ def step(transforms, name):
     return next(t for t in transforms.flatten().transforms if type(t).__name__ == name)
 
 
+def lung_crops(p, *ids):
+    chains = [p[id].flatten().transforms for id in ids or ("train#preprocessing", "validate#preprocessing")]
+    return [t for chain in chains for t in chain if type(t).__name__ == "LungRegionCropd"]
+
+
 def handler(p, name):
     return next((h for h in p["train#handlers"] if type(h).__name__ == name), None)
 
@@ -70,6 +75,8 @@ TRAIN = {
     "window_level": (40.0, lambda p: step(p["validate#preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),
     "window_width": (400.0, lambda p: step(p["train#preprocessing"], "ScaleIntensityRanged").scaler.a_max == -450),
     "axcodes": ("RAS", lambda p: step(p["train#preprocessing"], "Orientationd").ornt_transform.axcodes == "RAS"),
+    "lung_crop": ("false", lambda p: not lung_crops(p)),
+    "lung_margin": (7.0, lambda p: [crop.cropper.margin_mm for crop in lung_crops(p)] == [7.0, 7.0]),
     "patch_size": ([32, 48], lambda p: p["train#dataset"][0][0]["image"].shape == (1, 32, 48)),
     "slices_per_volume": (3, lambda p: len(p["train#dataset"][0]) == 3),
     "class_ratios": ([1, 3], lambda p: step(p["train#preprocessing"], "RandCropByLabelClassesd").cropper.ratios == [1, 3]),
@@ -104,6 +111,8 @@ INFERENCE = {
     "window_level": (40.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),
     "window_width": (400.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_max == -450),
     "axcodes": ("RAS", lambda p: step(p["preprocessing"], "Orientationd").ornt_transform.axcodes == "RAS"),
+    "lung_crop": ("false", lambda p: not lung_crops(p, "preprocessing")),
+    "lung_margin": ([5, 6, 7], lambda p: [c.cropper.margin_mm for c in lung_crops(p, "preprocessing")] == [[5, 6, 7]]),
     "num_classes": (3, lambda p: p["network"].out_conv.out_channels == 3),
     "norm": ("batch", lambda p: any(isinstance(m, torch.nn.BatchNorm2d) for m in p["network"].modules())),
     "roi_size": ([64, 32], lambda p: p["inferer"].roi_size == (64, 32)),
