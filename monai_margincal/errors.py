@@ -23,6 +23,9 @@ _NEXT_IN_CHAIN = re.compile(
 #: behind the stack, which is indented: type and message, which may have further lines
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?\Z", re.DOTALL | re.MULTILINE)
 
+#: advice and inner tracebacks that MONAI's reader choice puts behind its message
+_ADVICE = re.compile(r"\s+Please install the reader libraries.*", re.DOTALL)
+
 #: longer messages are cut: a state dict that does not fit lists every tensor
 _LONGEST = 700
 
@@ -49,7 +52,7 @@ def root_cause(error: BaseException) -> tuple[str, str]:
     """
     chain = list(_chain(error))
     kind, text = next(((kind, text) for kind, text in chain if not _WRAPPERS.match(text)), chain[-1])
-    text = " ".join(text.split())
+    text = " ".join(_ADVICE.sub("", text).split())
     return kind, text if len(text) <= _LONGEST else text[: _LONGEST - 4] + " ..."
 
 

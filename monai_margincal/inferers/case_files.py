@@ -40,6 +40,10 @@ def case_file(
     return Path(layout.filename(subject=mask_file_name(meta, None)["subject"]))
 
 
+#: instead of a file's name
+IN_MEMORY = "in memory"
+
+
 def scan_of(meta: Mapping[str, Any]) -> str:
     """The file or folder that a scan was read from, or "in memory"."""
-    return str(meta.get(ImageMetaKey.FILENAME_OR_OBJ) or "in memory")
+    return str(meta.get(ImageMetaKey.FILENAME_OR_OBJ) or IN_MEMORY)

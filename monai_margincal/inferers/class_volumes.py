@@ -41,7 +41,8 @@ class SaveClassVolumesd(MapTransform):
     """Write the volume of every class but the background, in millilitres, as a row of a CSV file.
 
     Columns: ``image``, ``voxel_volume_mm3``, ``cropped_to`` (what the scan was cropped to, if it was), then ``NAME_voxels``
-    and ``NAME_ml`` per class. A row of the same image is replaced, other rows stay; the file is whole at any time.
+    and ``NAME_ml`` per class, and ``error``: why a scan has no numbers. A row of the same image is replaced, other rows stay;
+    the file is whole at any time.
 
     Args:
         keys: key of the class map, (1, X, Y, Z) of an integral dtype, a MetaTensor on the scan's own grid.
@@ -60,8 +61,8 @@ class SaveClassVolumesd(MapTransform):
         >>> path = Path(tempfile.mkdtemp()) / "volumes.csv"
         >>> _ = SaveClassVolumesd("pred", path, ["background", "lesion"])({"pred": mask})
         >>> print(path.read_text().strip())
-        image,voxel_volume_mm3,cropped_to,lesion_voxels,lesion_ml
-        ct.nii.gz,1.0,,1000,1.0
+        image,voxel_volume_mm3,cropped_to,lesion_voxels,lesion_ml,error
+        ct.nii.gz,1.0,,1000,1.0,
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class SaveClassVolumesd(MapTransform):
         self.class_names = list(class_names)
         self.columns = ["image", "voxel_volume_mm3", "cropped_to"]
         self.columns += [f"{name}_{unit}" for name in self.class_names[1:] for unit in ("voxels", "ml")]
+        self.columns += ["error"]
 
     def __call__(self, data: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
         """Write the row of ``data``; pass it through."""
@@ -85,6 +87,18 @@ class SaveClassVolumesd(MapTransform):
         for key in self.key_iterator(items):
             self._write(self._row(items[key]))
         return items
+
+    def write_error(self, scan: str, reason: str) -> None:
+        """Write a row without numbers.
+
+        Args:
+            scan: file or folder of the scan.
+            reason: why there are none.
+
+        Raises:
+            ValueError: the file on disk has other columns.
+        """
+        self._write({**dict.fromkeys(self.columns, ""), "image": scan, "error": reason})
 
     def _row(self, mask: Any) -> dict[str, str]:
         scan, volume = scan_of(mask.meta), voxel_volume_mm3(mask.affine)
@@ -95,6 +109,7 @@ class SaveClassVolumesd(MapTransform):
             "image": scan,
             "voxel_volume_mm3": repr(round(volume, 9)),
             "cropped_to": str(mask.meta.get("cropped_to", "")),
+            "error": "",
         }
         for name, number in list(zip(self.class_names, voxels, strict=True))[1:]:
             row |= {f"{name}_voxels": str(number), f"{name}_ml": repr(round(number * volume / 1000, 6))}

@@ -10,11 +10,15 @@ from typing import Any
 import torch
 from monai.data import Dataset, MetaTensor
 
+from monai_margincal.errors import CaseError, root_message
 from monai_margincal.inferers.case_files import case_file
 from monai_margincal.inferers.dicom_series import check_dicom_series
 
 #: a chest CT in Hounsfield units holds air below and tissue above this
 _LUNG_AND_TISSUE = -500.0
+
+#: key of the reason in an item that stands for a scan which could not be read
+FAILURE = "failure"
 
 
 class ScanDataset(Dataset):
@@ -32,11 +36,13 @@ class ScanDataset(Dataset):
         window: the Hounsfield units that ``transform`` maps to 0 and 1. Given, a scan without a voxel below -500 HU (no air)
             or without one above (no tissue) warns: it may be scaled, or another modality. It is not an error, because the
             numbers alone cannot tell.
+        hand_over_errors: give ``{image_key: path, "failure": one line}`` for a scan that cannot be read or prepared, for
+            :class:`ScanEvaluator`, which goes on with the others; by default it is raised.
 
     Raises:
         ValueError: ``data`` is empty, an item has no ``image_key``, or the results of two scans would have the same name.
         FileNotFoundError: a scan does not exist.
-        RuntimeError: on access: a scan cannot be read or prepared, is no single volume of three axes, or holds no number; the
+        CaseError: on access: a scan cannot be read or prepared, is no single volume of three axes, or holds no number; the
             message names it and the cause in one line.
 
     Example:
@@ -52,6 +58,7 @@ class ScanDataset(Dataset):
         image_key: str = "image",
         data_root_dir: str = "",
         window: Sequence[float] | None = None,
+        hand_over_errors: bool = False,
     ) -> None:
         if len(data) == 0:
             raise ValueError(f"the list of scans is empty, expected at least one {{{image_key!r}: file or folder}}")
@@ -72,6 +79,7 @@ class ScanDataset(Dataset):
             results[result] = str(scan)
         super().__init__(data, transform)
         self.image_key = image_key
+        self.hand_over_errors = hand_over_errors
         self.window = None if window is None else (float(window[0]), float(window[1]))
 
     def _transform(self, index: int) -> Any:
@@ -84,7 +92,10 @@ class ScanDataset(Dataset):
                 _all_slices_read(image, expected)
                 item[self.image_key] = _numbers_only(scan, _one_volume(image))
         except Exception as error:
-            raise RuntimeError(f"{scan}: cannot be read or prepared: {_root(error)}") from error
+            reason = f"{scan}: cannot be read or prepared: {root_message(error)}"
+            if self.hand_over_errors:
+                return {self.image_key: str(scan), FAILURE: reason}
+            raise CaseError(reason) from error
         if self.window is not None:
             self._warn_if_not_hounsfield(scan, item[self.image_key])
         return item
@@ -136,11 +147,3 @@ def _numbers_only(scan: Any, image: torch.Tensor) -> torch.Tensor:
         stacklevel=5,
     )
     return image.masked_fill(missing, float(image[~missing].min()))
-
-
-def _root(error: BaseException) -> str:
-    """What started it, in one line."""
-    while error.__cause__ is not None or (error.__context__ is not None and not error.__suppress_context__):
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}"

@@ -65,6 +65,8 @@ def test_a_scan_that_cannot_be_read_is_named_in_one_line(tmp_path, fault):
         ScanDataset([item], PREPARE)[0]
     assert str(raised.value).startswith(f"{tmp_path / name}: cannot be read or prepared: ")
     assert "\n" not in str(raised.value)
+    handed_over = ScanDataset([item], PREPARE, hand_over_errors=True)[0]
+    assert handed_over == {**item, "failure": str(raised.value)}
 
 
 @pytest.mark.parametrize(
