@@ -90,6 +90,58 @@ def test_augmentation_moves_image_and_label_together(workflow, tmp_path):
     assert min(agreement) > 0.7
 
 
+def chest_with_two_lesions():
+    """Two lungs in a body in air; one lesion in a lung, one far below them, outside of the crop; 2 x 2 x 5 mm."""
+    image = np.full((96, 80, 16), -1000, np.int16)
+    image[8:88, 6:74] = 40
+    image[20:40, 24:60, 6:14] = image[56:76, 24:60, 6:14] = np.random.RandomState(0).normal(-800, 90, (20, 36, 8))
+    label = np.zeros(image.shape, np.uint8)
+    label[25:30, 30:40, 8] = 1
+    label[40:44, 30:40, 0] = 1
+    return image, label
+
+
+@pytest.mark.parametrize("crop", ["true", "false"])
+def test_a_lesion_outside_of_the_lungs_is_named_in_training_and_counts_in_validation(workflow, tmp_path, crop):
+    """Cut off with a warning in training; in validation missed, since labels are not cut."""
+    for case in ("a", "b"):
+        image, label = chest_with_two_lesions()
+        for kind, array in (("images", image), ("labels", label)):
+            (tmp_path / kind).mkdir(exist_ok=True)
+            nibabel.save(nibabel.Nifti1Image(array, np.diag([2.0, 2, 5, 1])), tmp_path / kind / f"{case}.nii.gz")
+    loaded = workflow(
+        ("train",),
+        "train",
+        dataset_dir=str(tmp_path),
+        patch_size=[32, 32],
+        lung_crop=crop,
+        lung_margin=5,
+        val_cases="b",
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        patches = loaded.train_dataset[0]
+    told = [str(w.message) for w in caught if "labelled voxels" in str(w.message)]
+    assert len(told) == (crop == "true")
+    for text in told:
+        assert re.search(r"labels/a\.nii\.gz: 40 of 90 labelled voxels lie outside the region of the lungs", text)
+    assert any(patch["label"].any() for patch in patches)
+    assert loaded.parser.get_parsed_content("label_counts").counts.tolist() == [label.size - 90, 90], "of whole labels"
+
+    for parameter in loaded.network_def.out_conv.parameters():
+        parameter.data.zero_()
+    loaded.network_def.out_conv.bias.data[1] = 1.0  # everything that the network sees is lesion
+    loaded.evaluator.run()
+    metrics = loaded.evaluator.state.metrics
+    shape = loaded.val_dataset[0]["image"].shape[1:]
+    seen = np.prod(shape)
+    assert (seen < label.size / 1.5) == (crop == "true")
+    assert loaded.val_dataset[0]["label"].shape[1:] == label.shape
+    found = 50 if crop == "true" else 90
+    assert metrics["val_iou_recall_lesion"] == pytest.approx(found / 90, abs=1e-12)
+    assert metrics["val_iou_precision_lesion"] == pytest.approx(found / seen, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

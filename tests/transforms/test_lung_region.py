@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import nibabel
 import numpy as np
 import pytest
@@ -166,6 +168,41 @@ def test_image_and_label_are_cropped_alike_and_stay_where_they_are():
     assert (item["label"].affine @ index)[:3].tolist() == [30, 40, 10]
 
 
+def test_a_crop_does_not_keep_the_whole_scan_in_memory():
+    """A view would: a cache of crops would then cost as much as one of whole scans."""
+    items = {key: MetaTensor(torch.from_numpy(chest())[None]) for key in ("image", "label")}
+    cropped = LungRegionCropd(["image", "label"], "image", margin_mm=2)(items)
+    for item in cropped.values():
+        assert item.numel() < np.prod(SHAPE) / 2
+        assert item.untyped_storage().nbytes() == 4 * item.numel()
+
+
+@pytest.mark.parametrize("label_key", ["label", None])
+def test_labels_that_are_cut_off_are_told_with_their_file(label_key):
+    label = torch.zeros(1, *SHAPE)
+    label[:, 30, 40, 10:12] = 1  # in the right lung
+    label[:, 2, 2, 0:3] = 2  # in the room
+    label = MetaTensor(label, meta={"filename_or_obj": "labels/a.nii.gz"})
+    crop = LungRegionCropd(["image", "label"], "image", label_key=label_key, margin_mm=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        item = crop({"image": MetaTensor(torch.from_numpy(chest())[None]), "label": label})
+    assert torch.count_nonzero(item["label"]) == 2
+    told = [str(w.message) for w in caught]
+    assert len(told) == (label_key is not None)
+    if told:
+        assert told[0].startswith("labels/a.nii.gz: 3 of 5 labelled voxels lie outside the region of the lungs")
+    inside = MetaTensor(torch.where(label == 1, label, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        crop({"image": MetaTensor(torch.from_numpy(chest())[None]), "label": inside})
+
+
+def test_a_label_key_that_is_not_cropped():
+    with pytest.raises(ValueError, match=r"label_key must be one of keys \('image',\), got 'label'"):
+        LungRegionCropd("image", "image", label_key="label")
+
+
 @pytest.mark.parametrize("kind", ["image", "label"])
 def test_wrong_input(kind):
     crop = LungRegionCropd(["image", "label"], "image")
@@ -201,7 +238,8 @@ def test_real_scans_lose_what_is_not_chest_and_no_lesion(case, largest_share):
     region = find_lung_region(image, image.affine)
     lesion = np.argwhere(np.asarray(label) > 0)
     assert region.kind == "lungs"
-    assert contains(region, lesion.min(0), lesion.max(0) + 1)
+    for margin in (0, 20):
+        assert contains(find_lung_region(image, image.affine, margin), lesion.min(0), lesion.max(0) + 1)
     assert np.prod(np.subtract(region.stop, region.start)) < largest_share * image.numel()
     # aerated lung lies 10 mm inside of the box: within the body, well below soft tissue, well above room air
     hu = np.asarray(image)
