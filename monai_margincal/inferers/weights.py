@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from ignite.engine import Engine
 from monai.handlers import CheckpointLoader
 
-from monai_margincal.networks import convert_coplenet_state_dict, coplenet_config_of
+from monai_margincal.networks import COPLENet, convert_coplenet_state_dict, coplenet_config_of
 
 #: arguments of the network that weights tell; the rest is not in them
 _TOLD = ("in_channels", "out_channels", "features", "norm", "upsample")
@@ -21,6 +22,7 @@ class WeightsLoader(CheckpointLoader):
 
     Takes what :class:`monai.handlers.CheckpointLoader` takes, for a ``load_dict`` of one network. Files in any published
     layout are renamed on the way (see :func:`monai_margincal.networks.convert_coplenet_state_dict`). Only tensors are read.
+    Where the configuration has a network of another class, MONAI's handler does the rest.
 
     Raises:
         ValueError: ``load_dict`` does not hold exactly one network; at the start: the file holds no weights, or those of
@@ -46,13 +48,19 @@ class WeightsLoader(CheckpointLoader):
         """Load the file into the network."""
         path = Path(self.load_path)
         if not path.is_file():
-            import errno
-
+            listed = path.absolute().parent.parent / "large_files.yml"
+            where = f" ({listed} says where they are)" if listed.is_file() else ""
             raise FileNotFoundError(
                 errno.ENOENT,
-                f"weights not found (No such file or directory: {self.load_path!r}): train first, "
-                "convert published weights with `margincal convert-weights IN OUT`, or give their path with --checkpoint",
+                f"weights not found (No such file or directory: {self.load_path!r}): train first, convert published "
+                f"weights{where} with `margincal convert-weights IN OUT`, or give their path with --checkpoint",
             )
+        (network,) = self.load_dict.values()
+        if isinstance(network, torch.nn.parallel.DistributedDataParallel):
+            network = network.module
+        if not isinstance(network, COPLENet):
+            super().__call__(engine)
+            return
         try:
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
@@ -63,7 +71,6 @@ class WeightsLoader(CheckpointLoader):
             weights = convert_coplenet_state_dict(checkpoint)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: found weights of no COPLE-Net ({error})") from error
-        (network,) = self.load_dict.values()
         expected, found = coplenet_config_of(network.state_dict()), coplenet_config_of(weights)
         different = [name for name in _TOLD if expected[name] != found[name]]
         if different:

@@ -30,12 +30,12 @@ TUNABLES = {
     "weight_decay", "poly_power", "load_pretrain", "checkpoint", "resume_from", "grid_tolerance", "window_level", "window_width",
     "axcodes", "patch_size", "class_ratios", "augmentation_prob", "num_classes", "class_names", "features", "dropout", "norm",
     "loss", "include_background", "tau", "upsilon", "normalization", "positive_weight", "negative_weight", "lambda_margin",
-    "lambda_dice", "lambda_tversky", "roi_size", "sw_batch_size", "overlap", "stitch_device", "class_counts", "output_dir",
-    "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
+    "lambda_dice", "lambda_tversky", "global_mean", "roi_size", "sw_batch_size", "overlap", "stitch_device", "class_counts",
+    "output_dir", "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
 }  # fmt: skip
 INFERENCE_ONLY = {
     "cases", "output_postfix", "channels_last", "compile", "volumes_file", "save_probability",
-    "save_overlay", "save_dicom_seg",
+    "save_overlay", "save_dicom_seg", "stop_on_error",
 }  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def test_one_preprocessing_for_training_evaluation_and_inference(configs):
         "monai_margincal.transforms.LungRegionCropd",
         "ScaleIntensityRanged",
     ]
-    shared = set(configs["train"]) & set(configs["inference"]) - {"initialize", "run"}
+    shared = set(configs["train"]) & set(configs["inference"]) - {"initialize", "run", "switches"}
     expected = "window_level window_width axcodes lung_crop lung_margin features norm roi_size network_def"
     assert set(expected.split()) < shared
     different = [key for key in sorted(shared) if configs["train"][key] != configs["inference"][key]]
