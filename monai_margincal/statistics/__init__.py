@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .class_weights import effective_number_weights, inverse_frequency_weights, median_frequency_weights
     from .count import count_labels
     from .findings import Finding, find_problems, frequency_drift
+    from .intensities import find_contradicting_intensities
     from .report import report_data, write_report
     from .scan import LabelScan, scan_labels
 
@@ -23,6 +24,7 @@ _EXPORTS = {
     "Finding": "findings",
     "find_problems": "findings",
     "frequency_drift": "findings",
+    "find_contradicting_intensities": "intensities",
     "report_data": "report",
     "write_report": "report",
     "CaseRecord": "case_record",
@@ -39,6 +41,7 @@ __all__ = [
     "LabelScan",
     "count_labels",
     "effective_number_weights",
+    "find_contradicting_intensities",
     "find_problems",
     "frequency_drift",
     "inverse_frequency_weights",
