@@ -143,7 +143,7 @@ def test_the_lung_crop_is_undone_on_save(infer, tmp_path, codes):
     nibabel.save(part, tmp_path / "data" / "images" / "part.nii.gz")
 
     common = {"dataset_dir": str(tmp_path / "data"), "save_probability": True}
-    infer(**common, cases="part")
+    infer(**common, cases="part", lung_crop="false")
     folder = infer(**common, cases="whole", lung_crop="true")
     mask, probability, expected = (
         nibabel.load(folder / "images" / f"{name}.nii.gz")
