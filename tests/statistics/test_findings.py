@@ -8,11 +8,12 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, Spacingd
+from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, RandCropByLabelClassesd, Spacingd
 from shared import SHARED, needs_shared
 
 from monai_margincal.statistics import scan_labels
 from monai_margincal.statistics.findings import SEVERITIES, Finding, find_problems, frequency_drift
+from monai_margincal.statistics.report import render_report, report_data
 
 
 def save(path: Path, array: np.ndarray, affine: np.ndarray | None = None) -> str:
@@ -153,6 +154,32 @@ def test_class_that_vanishes_under_resampling(tmp_path: Path) -> None:
         == "class 2 has 1 voxels in the file and none after LoadImaged -> EnsureChannelFirstd -> Spacingd"
     )
     assert frequency_drift(raw, coarse)[2] == 0.0
+
+
+def test_drift_of_the_class_frequencies_by_resampling_and_by_cropping(tmp_path: Path) -> None:
+    """lhoyer/DAFormer#8: crops around rare classes bias their frequency; which pipeline was counted is part of the result."""
+    data = []
+    for case in range(4):
+        array = np.zeros((24, 24, 24), np.uint8)
+        array[2:22, 2:22, 2:22] = 1
+        array[8:12, 8 + case : 12 + case, 8:12] = 2
+        data.append({"label": save(tmp_path / f"case_{case}.nii", array)})
+    load = [LoadImaged("label"), EnsureChannelFirstd("label")]
+    coarse = Spacingd("label", (2.0, 2.0, 2.0), mode="nearest")
+    crop = RandCropByLabelClassesd("label", "label", (6, 6, 6), ratios=[0, 0, 1], num_classes=3, num_samples=2)
+    raw, resampled, cropped = (
+        scan_labels(data, num_classes=3, transform=None if chain is None else Compose([*load, *chain]))
+        for chain in (None, [coarse], [coarse, crop])
+    )
+    kept, biased = frequency_drift(raw, resampled), frequency_drift(raw, cropped)
+    assert all(0.5 < ratio < 2 for ratio in kept.values())
+    assert biased[2] > 5
+    assert biased[0] < 1
+    for scan, words in ((resampled, "Spacingd"), (cropped, "Spacingd -> RandCropByLabelClassesd (random, seed 0)")):
+        drift = report_data(raw, transformed=scan)["drift"]
+        assert drift["source"].endswith(words)
+        assert drift["ratios"] == pytest.approx(list(frequency_drift(raw, scan).values()))
+        assert words.split(" -> ")[-1] in render_report(report_data(raw, transformed=scan))
 
 
 def test_partial_annotation_is_not_taken_for_absence(tmp_path: Path) -> None:

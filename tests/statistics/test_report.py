@@ -115,6 +115,7 @@ def test_any_counts_make_a_page(counts: ClassCounts) -> None:
 
 
 def test_scan_brings_findings_geometry_and_readers(tmp_path: Path) -> None:
+    """mlcommons/GaNDLF#956: median spacing and size beside the counts."""
     files = []
     for case in range(3):
         array = np.random.default_rng(case).integers(0, 3, (6, 5, 4)).astype(np.uint8)
@@ -125,10 +126,13 @@ def test_scan_brings_findings_geometry_and_readers(tmp_path: Path) -> None:
     data = report_data(scan)
     assert [finding["kind"] for finding in data["findings"]] == ["class missing in cases"]
     assert data["geometry"]["median_spacing"] == [1, 1, 3]
+    assert data["geometry"]["median_shape"] == [6, 5, 4]
     assert data["geometry"]["readers"] == {"NIfTI, stream gzip (isal)": 3}
     text = " ".join(parse(render_report(data)).text)
     assert "class 2 occurs in 2 of 3 cases" in text
     assert "NIfTI, stream gzip (isal)" in text
+    assert "1 × 1 × 3" in text
+    assert "6 × 5 × 4" in text
     partial = dataclasses.replace(scan, cases=(dataclasses.replace(scan.cases[0], annotated=(0, 1)), *scan.cases[1:]))
     assert "not annotated" in " ".join(parse(render_report(report_data(partial))).text)
 
