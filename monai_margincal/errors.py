@@ -23,6 +23,13 @@ _NEXT_IN_CHAIN = re.compile(
 #: behind the stack, which is indented: type and message, which may have further lines
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?\Z", re.DOTALL | re.MULTILINE)
 
+#: errors of Python that say what happened but not to which setting
+_BARE = {"AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "TypeError", "ZeroDivisionError"}
+
+#: what MONAI was about to do: evaluate an expression, instantiate a class or call a function
+_AT = re.compile(r"Failed to (?:evaluate ConfigExpression:\s*\"(.*)\"|instantiate component '(.*?)')", re.DOTALL)
+_LOCAL_REFERENCE = re.compile(r"__local_refs\['(.*?)'\]")
+
 #: advice and inner tracebacks that MONAI's reader choice puts behind its message
 _ADVICE = re.compile(r"\s+Please install the reader libraries.*", re.DOTALL)
 
@@ -39,6 +46,7 @@ def root_cause(error: BaseException) -> tuple[str, str]:
 
     Of a chain of exceptions the outermost is taken that is none of MONAI's wrappers ("Failed to evaluate ConfigExpression",
     "Failed to instantiate component", "applying transform"), also where the chain comes out of a worker process as text.
+    Errors that Python raises by itself, such as a `KeyError`, get the item of the configuration behind them.
 
     Args:
         error: the exception as it was caught.
@@ -51,7 +59,11 @@ def root_cause(error: BaseException) -> tuple[str, str]:
         ('KeyError', "'epochs'")
     """
     chain = list(_chain(error))
-    kind, text = next(((kind, text) for kind, text in chain if not _WRAPPERS.match(text)), chain[-1])
+    depth = next((depth for depth, (_, text) in enumerate(chain) if not _WRAPPERS.match(text)), len(chain) - 1)
+    kind, text = chain[depth]
+    place = _AT.match(chain[depth - 1][1]) if depth and kind in _BARE else None
+    if place is not None:
+        text += " in " + (place[2] or _LOCAL_REFERENCE.sub(r"@\1", place[1]))
     text = " ".join(_ADVICE.sub("", text).split())
     return kind, text if len(text) <= _LONGEST else text[: _LONGEST - 4] + " ..."
 
@@ -86,7 +98,8 @@ def naming_files(item: Any) -> Iterator[None]:
     """Turn any error into a `CaseError` that names the files of a case.
 
     Args:
-        item: the case, usually a dictionary; its values that are existing files or folders are named.
+        item: the case, usually a dictionary; its values that are existing files or folders are named, unless the error
+            names one of them itself.
 
     Raises:
         CaseError: something was raised inside; its message is one line.
@@ -105,7 +118,7 @@ def naming_files(item: Any) -> Iterator[None]:
         message = root_message(error)
         values = item.values() if isinstance(item, Mapping) else ()
         files = [str(value) for value in values if isinstance(value, str | PathLike) and Path(value).exists()]
-        if files and not all(file in message for file in files):
+        if files and not any(file in message for file in files):
             message = f"{', '.join(files)}: cannot be read or prepared: {message}"
         raise CaseError(message) from error
 

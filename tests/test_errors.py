@@ -38,6 +38,19 @@ def test_through_monais_expressions_and_components(item):
     assert "\n" not in root_message(error)
 
 
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ("$@low - @high / 2", "TypeError: unsupported operand type(s) for /: 'str' and 'int' in $@low - @high / 2"),
+        ({"_target_": "math.sqrt", "y": 1}, "TypeError: math.sqrt() takes no keyword arguments in math.sqrt"),
+        ("$@table[@high]", "KeyError: 'x' in $@table[@high]"),
+    ],
+)
+def test_errors_without_a_place_get_that_of_the_configuration(item, message):
+    config = {"low": 1, "high": "x", "table": {"a": 1}, "item": item, "run": "$@item + 1"}
+    assert root_message(caught(ConfigParser(config).get_parsed_content, "run")) == message
+
+
 class Broken(Dataset):
     """Items that fail as MONAI's transforms do, with or without the files named."""
 
@@ -69,8 +82,11 @@ def test_files_are_named_once(tmp_path):
     for path in (image, label):
         path.write_text("no image")
     with pytest.raises(CaseError) as raised, naming_files({"image": str(image), "label": str(label), "case": "a"}):
-        LoadImaged("image")({"image": str(image)})
-    assert str(raised.value).startswith(f"{image}, {label}: cannot be read or prepared: ")
+        LoadImaged("image", reader="ITKReader")({"case": "a", "image": str(image)})
+    assert str(raised.value).count("a.nii") == 1
+    with pytest.raises(CaseError) as raised, naming_files({"image": str(image), "label": str(label), "case": "a"}):
+        raise EOFError("the file ended")
+    assert str(raised.value) == f"{image}, {label}: cannot be read or prepared: EOFError: the file ended"
     with pytest.raises(CaseError) as raised, naming_files({"image": str(image)}):
         raise ValueError(f"{image} is empty")
     assert str(raised.value) == f"ValueError: {image} is empty"

@@ -76,7 +76,7 @@ class FailedScans:
             number: scans of the whole run.
 
         Raises:
-            CaseError: at least one failed; the message is one line with their names, for a single one with the reason.
+            CaseError: at least one failed; the message is one line with their names, and with the reason if there is but one.
         """
         if not self.reasons:
             return
@@ -84,6 +84,9 @@ class FailedScans:
         if len(self.reasons) == 1:
             raise CaseError(f"{summary}: {next(iter(self.reasons.values()))}")
         _logger.error("%s:\n%s", summary, "\n".join(f"  {reason}" for reason in self.reasons.values()))
+        causes = {reason.removeprefix(scan) for scan, reason in self.reasons.items()}
+        if len(causes) == 1:
+            raise CaseError(f"{summary}: {', '.join(self.reasons)}{causes.pop()}")
         where = "the log" if self.volumes is None else self.volumes.path
         raise CaseError(f"{summary} (reasons in {where}): {', '.join(self.reasons)}")
 

@@ -88,4 +88,6 @@ def _plain(value: Any) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    # PyTorch goes on with the advice to run whatever the file holds
+    text = str(error).split(" In PyTorch", 1)[0].strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__

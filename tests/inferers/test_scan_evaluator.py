@@ -77,7 +77,8 @@ def spoil(folder, case):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_the_others_are_done_and_the_bad_ones_listed(folder, workers, caplog):
-    bad = [spoil(folder, "a"), spoil(folder, "c")]
+    bad = [spoil(folder, "a"), folder / "x" / "c.nii.gz"]
+    bad[1].write_text("no image")
     with caplog.at_level(logging.ERROR), pytest.raises(CaseError) as raised:
         evaluator(folder, workers).run()
     where = folder.parent / "out" / "volumes.csv"
@@ -91,6 +92,16 @@ def test_the_others_are_done_and_the_bad_ones_listed(folder, workers, caplog):
     last = caplog.records[-1].getMessage().splitlines()
     assert last[0] == "2 of 4 scans failed:"
     assert [line.split(": cannot")[0].strip() for line in last[1:]] == [str(path) for path in bad]
+
+
+def test_one_cause_for_all_is_said_at_once(folder):
+    for case in "abd":
+        write(folder / "x" / f"{case}.nii.gz", np.full((9, 9, 3), 7))
+    with pytest.raises(CaseError) as raised:
+        evaluator(folder).run()
+    names = ", ".join(str(folder / "x" / f"{case}.nii.gz") for case in "abd")
+    cause = "cannot be segmented: OutOfMemoryError: out of memory. Tried to allocate 3 GiB"
+    assert str(raised.value) == f"3 of 4 scans failed: {names}: {cause}"
 
 
 def test_a_scan_that_cannot_be_segmented_or_saved(folder):
