@@ -1,4 +1,4 @@
-"""Transforms that count labels or find the lungs, for any place in a MONAI chain.
+"""Transforms that count labels, find the lungs or set a scan's affine right, for any place in a MONAI chain.
 
 Names are imported on first use: counting files in a worker process needs the counter alone, not all of MONAI.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         LungRegionCropDict,
         find_lung_region,
     )
+    from .ras_affine import AffineToRAS, AffineToRASD, AffineToRASd, AffineToRASDict
     from .voxel_counts import VoxelCounts, label_voxel_counts
 
 _EXPORTS = {
@@ -32,11 +33,19 @@ _EXPORTS = {
     "LungRegionCropD": "lung_region",
     "LungRegionCropDict": "lung_region",
     "find_lung_region": "lung_region",
+    "AffineToRAS": "ras_affine",
+    "AffineToRASd": "ras_affine",
+    "AffineToRASD": "ras_affine",
+    "AffineToRASDict": "ras_affine",
     "label_voxel_counts": "voxel_counts",
     "VoxelCounts": "voxel_counts",
 }
 
 __all__ = [
+    "AffineToRAS",
+    "AffineToRASD",
+    "AffineToRASDict",
+    "AffineToRASd",
     "CountLabels",
     "CountLabelsD",
     "CountLabelsDict",
