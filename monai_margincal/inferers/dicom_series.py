@@ -8,7 +8,7 @@ from pathlib import Path
 from monai_margincal.statistics.formats.dicom import MissingSlice, describe_dicom
 
 
-def check_dicom_series(folder: Path) -> tuple[int, int, int]:
+def check_dicom_series(folder: Path, allow_gaps: bool = False) -> tuple[int, int, int]:
     """Look at the headers in a folder of DICOM files before it is read as one scan.
 
     ITK, by which MONAI reads such folders, takes the first of several series, puts slices of one position one behind the
@@ -16,20 +16,24 @@ def check_dicom_series(folder: Path) -> tuple[int, int, int]:
 
     Args:
         folder: the folder of one scan.
+        allow_gaps: warn of a missing slice instead of refusing the scan. Every slice that is there can be segmented, but the
+            reader gives the scan another spacing, which makes places and volumes wrong.
 
     Returns:
         columns, rows and slices that the scan has by its headers.
 
     Raises:
         ValueError: the folder holds no DICOM files or those of several series, two slices share a position, slices have
-            different sizes, or a file is empty or damaged; the message names the folder or file.
+            different sizes, a slice is missing, or a file is empty or damaged; the message names the folder or file.
 
     Warns:
-        UserWarning: a slice is missing, or there is but one slice and its thickness is not 1 mm.
+        UserWarning: a slice is missing and that is allowed, or there is but one slice and its thickness is not 1 mm.
     """
     try:
         series = describe_dicom(folder)
     except MissingSlice as gap:
+        if not allow_gaps:
+            raise
         warnings.warn(f"{gap}; the scan is read as if its slices were evenly spaced", stacklevel=5)
         series = describe_dicom(folder, gaps=True)
     columns, rows, slices = series.shape

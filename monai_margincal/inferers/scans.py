@@ -36,6 +36,7 @@ class ScanDataset(Dataset):
         window: the Hounsfield units that ``transform`` maps to 0 and 1. Given, a scan without a voxel below -500 HU (no air)
             or without one above (no tissue) warns: it may be scaled, or another modality. It is not an error, because the
             numbers alone cannot tell.
+        allow_gaps: take a DICOM series in which a slice is missing, with a warning.
         hand_over_errors: give ``{image_key: path, "failure": one line}`` for a scan that cannot be read or prepared, for
             :class:`ScanEvaluator`, which goes on with the others; by default it is raised.
 
@@ -58,6 +59,7 @@ class ScanDataset(Dataset):
         image_key: str = "image",
         data_root_dir: str = "",
         window: Sequence[float] | None = None,
+        allow_gaps: bool = False,
         hand_over_errors: bool = False,
     ) -> None:
         if len(data) == 0:
@@ -79,6 +81,7 @@ class ScanDataset(Dataset):
             results[result] = str(scan)
         super().__init__(data, transform)
         self.image_key = image_key
+        self.allow_gaps = allow_gaps
         self.hand_over_errors = hand_over_errors
         self.window = None if window is None else (float(window[0]), float(window[1]))
 
@@ -86,7 +89,7 @@ class ScanDataset(Dataset):
         scan = self.data[index][self.image_key]
         try:
             is_folder = isinstance(scan, str | Path) and Path(scan).is_dir()
-            expected = check_dicom_series(Path(scan)) if is_folder else None
+            expected = check_dicom_series(Path(scan), self.allow_gaps) if is_folder else None
             item = super()._transform(index)
             if isinstance(image := item[self.image_key], torch.Tensor):
                 _all_slices_read(image, expected)

@@ -35,7 +35,7 @@ TUNABLES = {
 }  # fmt: skip
 INFERENCE_ONLY = {
     "cases", "output_postfix", "channels_last", "compile", "volumes_file", "save_probability",
-    "save_overlay", "save_dicom_seg", "stop_on_error",
+    "save_overlay", "save_dicom_seg", "stop_on_error", "allow_gaps",
 }  # fmt: skip
 
 

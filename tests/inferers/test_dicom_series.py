@@ -25,8 +25,8 @@ def planes(number, seed=0):
     return np.random.RandomState(seed).randint(-1024, 500, (8, 6, number)).astype(np.int16)
 
 
-def read(folder):
-    return ScanDataset([{"image": str(folder)}], PREPARE)[0]["image"]
+def read(folder, **options):
+    return ScanDataset([{"image": str(folder)}], PREPARE, **options)[0]["image"]
 
 
 @pytest.mark.parametrize("name", ["IM{}", "{}.dcm", "1.2.840.{}"])
@@ -63,14 +63,16 @@ def test_a_slice_twice_is_refused(tmp_path):
         read(folder)
 
 
-def test_a_missing_slice_is_said(tmp_path):
-    """The planes that are there are segmented, but their places are those of an even spacing."""
+def test_a_missing_slice_is_refused_or_said(tmp_path):
+    """The planes that are there can be segmented, but their places are those of an even spacing."""
     folder = write_series(tmp_path / "scan", planes(6))
     (folder / "IM3").unlink()
+    with pytest.raises(RuntimeError, match=r"a gap of 5 mm between IM4 and IM2, .* every 2\.5 mm: a slice is missing$"):
+        read(folder)
     with pytest.warns(
         UserWarning, match=r"a gap of 5 mm between IM4 and IM2, .* every 2\.5 mm.*evenly spaced"
     ) as warned:
-        assert read(folder).shape == (1, 8, 6, 5)
+        assert read(folder, allow_gaps=True).shape == (1, 8, 6, 5)
     assert len([w for w in warned if "gap" in str(w.message)]) == 1
 
 
