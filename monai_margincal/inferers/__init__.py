@@ -12,9 +12,10 @@ from monai_margincal.inferers.overlays import SaveOverlayd
 from monai_margincal.inferers.scan_evaluator import ScanEvaluator
 from monai_margincal.inferers.scans import ScanDataset
 from monai_margincal.inferers.volume_slices import VolumeSliceInferer
-from monai_margincal.inferers.weights import WeightsLoader
+from monai_margincal.inferers.weights import COPLENetCheckpointLoader
 
 __all__ = [
+    "COPLENetCheckpointLoader",
     "FailedScans",
     "ForegroundProbabilityd",
     "MaskWriter",
@@ -24,7 +25,6 @@ __all__ = [
     "ScanDataset",
     "ScanEvaluator",
     "VolumeSliceInferer",
-    "WeightsLoader",
     "case_file",
     "foreground_probability",
     "mask_file_name",

@@ -17,11 +17,12 @@ from monai_margincal.networks import COPLENet, convert_coplenet_state_dict, copl
 _TOLD = ("in_channels", "out_channels", "features", "norm", "upsample")
 
 
-class WeightsLoader(CheckpointLoader):
+class COPLENetCheckpointLoader(CheckpointLoader):
     """Load the weights of one COPLE-Net when the engine starts, strictly, and say what to do where that fails.
 
     Takes what :class:`monai.handlers.CheckpointLoader` takes, for a ``load_dict`` of one network. Files in any published
     layout are renamed on the way (see :func:`monai_margincal.networks.convert_coplenet_state_dict`). Only tensors are read.
+    MONAI's federated client keeps handlers with "CheckpointLoader" in their names from loading over the server's weights.
     Where the configuration has a network of another class, MONAI's handler does the rest.
 
     Raises:
@@ -32,7 +33,7 @@ class WeightsLoader(CheckpointLoader):
     Example:
         >>> import torch
         >>> from ignite.engine import Engine
-        >>> loader = WeightsLoader("models/none.pt", {"network": torch.nn.Conv2d(1, 1, 1)})
+        >>> loader = COPLENetCheckpointLoader("models/none.pt", {"network": torch.nn.Conv2d(1, 1, 1)})
         >>> engine = Engine(lambda engine, batch: None)
         >>> loader(engine)
         Traceback (most recent call last):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from ignite.engine import Engine
 
-from monai_margincal.inferers import WeightsLoader
+from monai_margincal.inferers import COPLENetCheckpointLoader
 from monai_margincal.networks import COPLENet
 
 SMALL = (8, 16, 32, 64, 128)
@@ -17,7 +17,7 @@ def network(**options):
 
 
 def load(path, target):
-    WeightsLoader(str(path), {"network": target}, map_location="cpu")(Engine(lambda *_: None))
+    COPLENetCheckpointLoader(str(path), {"network": target}, map_location="cpu")(Engine(lambda *_: None))
 
 
 def test_loads_strictly(tmp_path):
@@ -73,4 +73,4 @@ def test_no_weights_at_all(tmp_path):
     with pytest.raises(ValueError, match=r"conv\.pt: found weights of no COPLE-Net"):
         load(tmp_path / "conv.pt", network())
     with pytest.raises(ValueError, match="exactly one network"):
-        WeightsLoader("w.pt", {"a": network(), "b": network()})
+        COPLENetCheckpointLoader("w.pt", {"a": network(), "b": network()})
