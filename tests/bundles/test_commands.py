@@ -37,13 +37,14 @@ def inferred(command, trained):
 
 
 def test_training_leaves_a_plain_state_dict(trained):
-    """Every client reads that; nothing but tensors is loaded."""
+    """Project-MONAI/MONAI#8355, #5052, Project-MONAI/MONAILabel#902: every client reads that; nothing but tensors is loaded."""
     weights = torch.load(trained.cwd / "models" / "model.pt", weights_only=True)
     network = COPLENet(features=(8, 16, 32, 64, 128), norm="group")
     network.load_state_dict(weights, strict=True)
 
 
 def test_training_leaves_the_counts_that_gave_the_margins(trained):
+    """wasserth/TotalSegmentator#173, #468, #94, #115: the names of the config are those of the counts."""
     counts = json.loads((trained.cwd / "eval" / "class_counts.json").read_text())
     label = np.asarray(nibabel.load(SAMPLES / "labels" / "lung2.nii.gz").dataobj)
     assert counts["counts"] == np.bincount(label.ravel()).tolist() == [860_092, 24_644]
@@ -67,7 +68,7 @@ def test_training_validates_saves_and_logs(trained):
 
 
 def test_training_twice_gives_the_same_bits(command, trained, tmp_path):
-    """Model-zoo issues 362 and 717."""
+    """Model-zoo issues 362 and 717, Project-MONAI/MONAI#5830."""
     again = command(tmp_path, ("train",), **TRAINING)
     first, second = (torch.load(run.cwd / "models" / "model.pt", weights_only=True) for run in (trained, again))
     assert all(torch.equal(first[key], second[key]) for key in first)

@@ -41,6 +41,7 @@ def export(bundle, tmp_path, kind, filename, *flags):
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), ("--use_trace", "True")], ids=["script", "trace"])
 def test_ckpt_export(bundle, tmp_path, network, flags):
+    """Project-MONAI/MONAI#8632, londonaicentre/FLIP#1019, #1020: one file with its configs, whatever form clients still take."""
     path = export(bundle, tmp_path, "ckpt_export", "model.ts", *flags)
     extras = {"metadata.json": "", "inference.json": ""}
     program = torch.jit.load(str(path), _extra_files=extras)

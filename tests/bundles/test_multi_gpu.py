@@ -57,7 +57,7 @@ def trained(folder):
 
 @pytest.mark.slow
 def test_training_in_two_processes(trained, folder):
-    """Model-zoo issues 158 and 545; each rank draws, one saves and logs."""
+    """Model-zoo issues 158 and 545, Project-MONAI/MONAI#5354; each rank draws, one saves and logs."""
     code, output = trained
     assert code == 0, output
     assert re.findall(r"Epoch: (\d)/2, Iter: (\d)/2", output) == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]

@@ -1,4 +1,7 @@
-"""COPLENet leaves PyTorch: scripted, traced, exported and as ONNX, over its options and at sizes not seen while exporting."""
+"""COPLENet leaves PyTorch: scripted, traced, exported and as ONNX, over its options and at sizes not seen while exporting.
+
+Project-MONAI/MONAI#8632, londonaicentre/FLIP#1019: TorchScript goes, and not every client takes what follows it.
+"""
 
 from __future__ import annotations
 
