@@ -28,7 +28,7 @@ def volume(shape=(48, 40, 6), lesion=True, seed=0):
 
 
 def test_healthy_scans_and_empty_slices_train_without_a_warning(workflow, tmp_path):
-    """MONAI issues 6576 and 5330, Project-MONAI/tutorials#174: sampling by class complained or stopped at a scan without lesion."""
+    """MONAI issues 6576 and 5330, Project-MONAI/tutorials#174: sampling stopped at a scan without lesion."""
     for index, lesion in enumerate([True, False, False, True]):
         write(tmp_path, f"case{index}", *volume(lesion=lesion, seed=index))
     with warnings.catch_warnings(record=True) as caught:

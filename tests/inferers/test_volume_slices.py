@@ -30,7 +30,10 @@ SHAPES = {
 @pytest.mark.parametrize("mode", ["gaussian", "constant"])
 @pytest.mark.parametrize("sw_batch_size", [1, 4, 1000])
 def test_identity_network_gives_the_volume_back(shape, mode, sw_batch_size):
-    """No shift, no zero border (TorchIO issues 813, 96, 181, 1001, pull 832; MONAI pull 5302), no crash of a mode (medic-ai issue 80)."""
+    """No shift, no zero border, no crash of a mode.
+
+    TorchIO-project/torchio#813, #832, #96, #181, #1001; Project-MONAI/MONAI#5302; innat/medic-ai#80 (also of one slice, 2-D).
+    """
     volume = torch.rand(shape, generator=torch.Generator().manual_seed(0))
     before = volume.clone()
     output = VolumeSliceInferer((64, 48), sw_batch_size=sw_batch_size, mode=mode)(volume, IDENTITY)

@@ -125,7 +125,7 @@ def test_every_form_of_input_gives_the_same():
     ids=["both empty", "truth empty", "prediction empty", "neither empty"],
 )
 def test_four_empty_cases(predicted, true, one, exclude):
-    """Project-MONAI/MONAI#7504, #4160, #8098: an empty truth gives 0, NaN or 1 depending on settings; here by two stated rules."""
+    """Project-MONAI/MONAI#7504, #4160, #8098: an empty truth gives 0, NaN or 1 by settings; here by two stated rules."""
     for absent, expected in (("one", one), ("exclude", exclude)):
         metric = counted(predicted, true, num_classes=2, absent=absent)
         assert metric.aggregate().item() == pytest.approx(expected, nan_ok=True)

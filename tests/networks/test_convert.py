@@ -63,6 +63,7 @@ def load(weights) -> COPLENet:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_outputs_are_reproduced(name):
+    """Project-MONAI/MONAI#572: a re-implementation that loads the published weights must give their results."""
     network = load(golden_weights(name))
     channels = network.in_channels
     expected = np.load(GOLDEN / f"coplenet_{name}.npz")

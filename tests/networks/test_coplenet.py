@@ -64,7 +64,7 @@ def test_activations_by_monai_name_and_as_json_lists(act):
 
 @pytest.mark.parametrize("size", [(33, 47), (16, 17), (31, 16), (1, 1), (50, 8)])
 def test_other_sizes_equal_the_extended_plane_cropped(size):
-    """HiLab-git/COPLE-Net#4, HiLab-git/PyMIC_examples#16 (order of pad, resize, crop): any height and width works, by a stated rule."""
+    """HiLab-git/COPLE-Net#4, HiLab-git/PyMIC_examples#16 (order of pad, resize, crop): any size works, by a stated rule."""
     net = network().double()
     x = torch.rand(2, 1, *size, dtype=torch.float64)
     rows, columns = -size[0] % 16, -size[1] % 16
@@ -268,7 +268,7 @@ def test_bad_inputs_are_refused(shape, message):
     ids=["hounsfield", "8-bit", "nan", "inf"],
 )
 def test_unscaled_input_warns_once_and_points_at_the_caller(x):
-    """Project-MONAI/MONAI#1288, Project-MONAI/research-contributions#4: how the image must be prepared is said where it is forgotten."""
+    """Project-MONAI/MONAI#1288, Project-MONAI/research-contributions#4: how to prepare the image is said where it is forgotten."""
     net = network()
     with pytest.warns(UserWarning, match=r"input spans \[.*\], expected values scaled.*1500 and level -650") as caught:
         net(x)

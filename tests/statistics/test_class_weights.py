@@ -19,7 +19,10 @@ ALL = [inverse_frequency_weights, median_frequency_weights, effective_number_wei
 
 
 def test_hand_values() -> None:
-    """TensorFlow-ENet/issues/26, SegNet-Tutorial/issues/31, mmsegmentation/issues/2271, H-DenseUNet/issues/22: weights with their formula."""
+    """Weights with their formula, which every project computes anew.
+
+    TensorFlow-ENet/issues/26, SegNet-Tutorial/issues/31, mmsegmentation/issues/2271, H-DenseUNet/issues/22.
+    """
     assert inverse_frequency_weights([60, 30, 10], "none").tolist() == pytest.approx([100 / 180, 100 / 90, 100 / 30])
     assert inverse_frequency_weights([60, 30, 10], "sum").tolist() == pytest.approx([0.1111111, 0.2222222, 0.6666667])
     # frequencies over the cases in which a class occurs: 150/200, 40/100, 10/100 -> median 0.4

@@ -127,7 +127,7 @@ def test_header_without_image_is_a_missing_file() -> None:
 
 @needs_shared
 def test_segmentations_count_every_segment() -> None:
-    """MONAI/issues/7055, /8468, MONAILabel/issues/565, MONAILabel/pull/1011: not only the last segment, and no invented frames."""
+    """MONAI/issues/7055, /8468, MONAILabel/issues/565, MONAILabel/pull/1011: not only the last segment, no invented frame."""
     assert count_file(DATA / "dicom/dcmqi/liver.dcm").values == {0: 679334, 1: 107098}
     assert count_file(DATA / "dicom/dcmqi/sparse-labelmap-ppv5.dcm").values == {0: 1194, 1: 630}
     # one of its four slices holds no segment and is not stored: it is background all the same
