@@ -268,7 +268,7 @@ def test_bad_inputs_are_refused(shape, message):
     ids=["hounsfield", "8-bit", "nan", "inf"],
 )
 def test_unscaled_input_warns_once_and_points_at_the_caller(x):
-    """Project-MONAI/MONAI#1288, Project-MONAI/research-contributions#4: how to prepare the image is said where it is forgotten."""
+    """Project-MONAI/MONAI#1288, Project-MONAI/research-contributions#4: how to prepare the image is said here."""
     net = network()
     with pytest.warns(UserWarning, match=r"input spans \[.*\], expected values scaled.*1500 and level -650") as caught:
         net(x)
