@@ -10,16 +10,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from monai.bundle import ConfigParser, ConfigWorkflow, verify_net_in_out
+from monai.bundle import ConfigParser, verify_net_in_out
 
 from ..errors import root_message
+from .components import check_components
 from .configs import WORKFLOWS, config_file, read_parser, workflow_files
-from .data import check_data
+from .data import DATA_LISTS, check_data
 from .finding import SEVERITIES, Finding
-from .keys import describe_unknown, unused_keys
+from .formats import check_formats
+from .keys import describe_unknown, references, unused_keys
 from .metadata import FILE as METADATA
 from .metadata import check_metadata, check_names
 from .preprocessing import check_drift, image_chain
+from .properties import check_properties
 
 #: a bundle without them is refused by MONAI's model zoo (inference: preferred)
 _FILES = {"LICENSE": "error", "docs/README.md": "warning", "configs/logging.conf": "note"}
@@ -37,8 +40,10 @@ def check_bundle(
     Checked are: the files of a bundle; ``metadata.json`` against MONAI's schema, which travels with this package, and against
     the installed versions; names and numbers of classes in metadata, network, configuration and counts; the properties that
     MONAI and its clients need, for train, train + evaluate and inference; top-level keys that nothing refers to; the network's
-    input and output, by running it once on the CPU; that the image is preprocessed alike in training, validation and inference.
-    With `dataset_dir` also: that images and labels pair up, lie on one grid, and hold the declared classes only.
+    input and output, by running it once on the CPU; that the image is preprocessed alike in training, validation and inference;
+    that every component can be imported and takes its arguments; that metadata's sizes and types are those of inference.
+    With `dataset_dir`, or an override that the data lists depend on, also: that there are data, that images and labels pair up,
+    lie on one grid, and hold the declared classes only.
 
     Args:
         root: the bundle's folder, the one that holds ``configs``; any MONAI bundle with JSON or YAML configurations.
@@ -105,20 +110,41 @@ def _check(folder: Path, metadata_file: Path, given: dict[str, Any], with_data: 
         except Exception as error:  # YAML and JSON readers, merging and overriding each have errors of their own
             found.append(Finding("error", place, root_message(error), "a configuration that can be read"))
             continue
-        found += _properties(kind, files, applicable, place)
+        found += _guarded(
+            place, "readable properties", lambda k=kind, f=files, g=applicable, p=place: check_properties(k, f, g, p)
+        )
+        found += _guarded(
+            place,
+            "readable components",
+            lambda f=files, g=applicable, p=place: check_components(read_parser(folder, f, g), p),
+        )
         if len(names) > 1:
             continue
         found += _guarded(place, "consistent names", lambda p=parser, f=place: check_names(metadata, p, f))
+        if kind == "infer":
+            found += _guarded(place, "readable formats", lambda p=parser, f=place: check_formats(metadata, p, f))
         found += _network(folder, files, applicable, place)
         for id in _CHAINS[kind]:
             found += _guarded(place, "readable preprocessing", lambda p=parser, i=id, f=place: _chain(p, i, f, chains))
-        if with_data and kind == "train":
+        if with_data or _touches_data(config, applicable):
             found += _guarded(place, "readable data", lambda p=parser, f=place: _data(p, f))
     found += check_drift(chains)
     if unknown:
         message = describe_unknown(sorted(unknown), {**with_overrides, **dict.fromkeys(unknown)})
         found.append(Finding("error", "the overrides", message, "keys of the bundle"))
     return found
+
+
+def _touches_data(config: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether an override changes what a data list is made of."""
+    parser = ConfigParser(dict(config))
+    parser.parse(True)
+    reached: set[str] = set()
+    ahead = {name for id in DATA_LISTS if id in parser for name in references(parser[id])}
+    while ahead:
+        reached |= ahead
+        ahead = {name for key in ahead & set(config) for name in references(config[key])} - reached
+    return bool(reached & {_top(id) for id in given})
 
 
 def _repeated_keys(folder: Path) -> list[Finding]:
@@ -152,40 +178,6 @@ def _applicable(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         unused_keys({**config, **helpers, **{_top(id): [config[_top(id)], value] for id, value in ours.items()}})
     )
     return {**ours, **{id: value for id, value in helpers.items() if id not in useless}}
-
-
-def _properties(kind: str, files: list[Path], given: dict[str, Any], place: str) -> list[Finding]:
-    """What MONAI's own check of the required and the misnamed properties says, without running ``initialize``."""
-    workflow = ConfigWorkflow(
-        workflow_type=kind,
-        config_file=[str(path) for path in files],
-        meta_file=str(files[0].parent / "metadata.json"),
-        logging_file=False,
-        bundle_root=str(files[0].parents[1]),
-    )
-    workflow.parser.update(given)
-    # one spelling of ids, `::` for `#`; nothing is instantiated
-    workflow.parser.parse(True)
-    missing = [
-        (name, table["id"])
-        for name, table in workflow.properties.items()
-        if table.get("required", False) and table["id"] not in workflow.parser
-    ]
-    found = [
-        Finding("error", place, f"no {id}", f"the property {name!r} that every {kind} workflow has")
-        for name, id in missing
-    ]
-    found += [
-        Finding(
-            "error",
-            place,
-            f"the property {name!r} under another id than {table['id']}",
-            "MONAI's id, which clients look up",
-        )
-        for name, table in workflow.properties.items()
-        if not table.get("required", False) and not workflow._check_optional_id(name=name, property=table)
-    ]
-    return found
 
 
 def _network(folder: Path, files: list[Path], given: dict[str, Any], place: str) -> list[Finding]:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ..errors import root_message
 from .finding import Finding
+
+#: where MONAI's workflows have them: training, validation, inference
+DATA_LISTS = ("train::dataset::data", "validate::dataset::data", "dataset::data")
 
 
 def check_data(parser: Any, file: str, num_classes: int | None) -> list[Finding]:
     """Resolve the data lists of a training configuration, read every label and compare its grid with its image's.
 
     Args:
-        parser: `monai.bundle.ConfigParser` of the training configuration, with ``dataset_dir`` set.
+        parser: `monai.bundle.ConfigParser` of the configuration, with ``dataset_dir`` set.
         file: the configuration's file, for the findings.
         num_classes: the labels must lie in 0 ... num_classes - 1; None: any integral value.
 
     Returns:
-        the findings: no list, an empty one, a case in two lists, and what `monai_margincal.statistics.find_problems` says.
+        the findings: no list, an empty one, an image that is not there, a case in two lists, and what
+        `monai_margincal.statistics.find_problems` says.
     """
     from ..statistics import find_problems, scan_labels
 
     found: list[Finding] = []
     lists: dict[str, list[dict[str, Any]]] = {}
-    for id in ("train::dataset::data", "validate::dataset::data"):
+    for id in DATA_LISTS:
         if id not in parser:
             continue
         try:
@@ -35,7 +40,13 @@ def check_data(parser: Any, file: str, num_classes: int | None) -> list[Finding]
             found.append(Finding("error", file, f"an empty list at {id}", "at least one case"))
             continue
         lists[id] = list(data)
-    images = {id: {str(item.get("image")) for item in data if isinstance(item, dict)} for id, data in lists.items()}
+    images = {
+        id: {str(item["image"]) for item in data if isinstance(item, dict) and "image" in item}
+        for id, data in lists.items()
+    }
+    for image in sorted(set().union(*images.values())):
+        if not Path(image).exists():
+            found.append(Finding("error", image, "no such file or folder", "an image of the data list"))
     if len(images) == 2:
         shared = sorted(set.intersection(*images.values()))
         if shared:

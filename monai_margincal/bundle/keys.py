@@ -44,7 +44,7 @@ def unused_keys(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[
         ['epochz']
     """
     known = _ENTRIES | _TRACKING | set(entries) | _property_keys()
-    referred = {key: set(_references(value)) for key, value in config.items()}
+    referred = {key: set(references(value)) for key, value in config.items()}
     return [
         key
         for key, value in config.items()
@@ -112,15 +112,16 @@ def _property_keys() -> set[str]:
     return {re.split(r"::|#", str(name))[0] for name in ids}
 
 
-def _references(value: Any) -> Iterable[str]:
+def references(value: Any) -> Iterable[str]:
+    """The top-level keys that an item's text refers to."""
     if isinstance(value, str):
         yield from _REFERENCE.findall(value)
     elif isinstance(value, Mapping):
         for child in value.values():
-            yield from _references(child)
+            yield from references(child)
     elif isinstance(value, list | tuple):
         for child in value:
-            yield from _references(child)
+            yield from references(child)
 
 
 def _is_entry(value: Any) -> bool:
@@ -128,7 +129,7 @@ def _is_entry(value: Any) -> bool:
     if isinstance(value, str):
         return _IMPORT.match(value) is not None
     if isinstance(value, Mapping):
-        return any(True for _ in _references(value))
+        return any(True for _ in references(value))
     return isinstance(value, list) and bool(value) and all(isinstance(v, str) and v.startswith("$") for v in value)
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from .finding import Finding
+from .properties import switched_off
 
 #: arguments that may have one entry per key
 _PER_KEY = ("mode", "padding_mode", "dtype", "align_corners")
@@ -45,9 +46,9 @@ def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dic
         return None
     parser.parse(True)
     chain = []
-    for step in _transform_ids(parser, id):
+    for step in transform_ids(parser, id):
         config = parser[step]
-        if _switched_off(parser, step):
+        if switched_off(parser, step):
             continue
         name = str(config.get("_target_", "")).rsplit(".", 1)[-1]
         if name.startswith("Rand"):
@@ -96,30 +97,25 @@ def check_drift(chains: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[Fin
     return found
 
 
-def _transform_ids(parser: Any, id: str) -> list[str]:
-    """Ids of the single transforms, in order."""
+def transform_ids(parser: Any, id: str) -> list[str]:
+    """Ids of the single transforms of a `Compose`, a list, or an expression of references to lists, in order."""
     config = parser[id]
     if isinstance(config, list):
         ids: list[str] = []
         for index, element in enumerate(config):
             child = f"{id}::{index}"
-            ids += _transform_ids(parser, child) if not isinstance(element, dict) or _is_compose(element) else [child]
+            ids += transform_ids(parser, child) if not isinstance(element, dict) or _is_compose(element) else [child]
         return ids
     if isinstance(config, dict):
-        return _transform_ids(parser, f"{id}::transforms") if _is_compose(config) else [id]
+        return transform_ids(parser, f"{id}::transforms") if _is_compose(config) else [id]
     if isinstance(config, str):
         references = re.findall(r"@([\w:#]+)", config)
-        return [child for name in references for child in _transform_ids(parser, name.replace("#", "::"))]
+        return [child for name in references for child in transform_ids(parser, name.replace("#", "::"))]
     return []
 
 
 def _is_compose(config: dict[str, Any]) -> bool:
     return "transforms" in config and str(config.get("_target_", "")).rsplit(".", 1)[-1] == "Compose"
-
-
-def _switched_off(parser: Any, step: str) -> bool:
-    value = _value(parser, f"{step}::_disabled_")
-    return value is True or str(value).lower() == "true"
 
 
 def _canonical(name: str) -> str:

@@ -237,7 +237,8 @@ def test_monais_template(tmp_path):
     found = check_bundle(tmp_path / "new")
     assert "'schema' is a required property" in errors(found)[0]
     assert any("network_def" in text for text in errors(found))
-    edit(tmp_path / "new", "inference", lambda c: c.update(network_def=NETWORK))
+    assert any("NameError: name 'os' is not defined in $not os.path.exists" in text for text in errors(found))
+    edit(tmp_path / "new", "inference", lambda c: c.update(network_def=NETWORK, imports=IMPORTS))
     edit(
         tmp_path / "new",
         "metadata",
@@ -246,6 +247,8 @@ def test_monais_template(tmp_path):
     assert errors(check_bundle(tmp_path / "new")) == []
 
 
+#: the template uses `os` without importing it
+IMPORTS = ["$import glob", "$import os"]
 NETWORK = {"_target_": "BasicUNet", "spatial_dims": 2, "in_channels": 1, "out_channels": 2, "features": [4] * 6}
 TENSOR = {"type": "image", "format": "hounsfield", "spatial_shape": [32, 32], "dtype": "float32", "value_range": []}
 FORMAT = {
@@ -258,7 +261,7 @@ def test_a_bundle_in_yaml(tmp_path):
     init_bundle(str(tmp_path / "new"))
     edit(tmp_path / "new", "metadata", lambda c: c.update(schema="s", network_data_format=FORMAT))
     path = tmp_path / "new" / "configs" / "inference.json"
-    config = {**json.loads(path.read_text()), "network_def": NETWORK, "forgotten": 3}
+    config = {**json.loads(path.read_text()), "network_def": NETWORK, "imports": IMPORTS, "forgotten": 3}
     ConfigParser.export_config_file(config, path.with_suffix(".yaml"), fmt="yaml")
     path.unlink()
     found = check_bundle(tmp_path / "new")
