@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -87,3 +88,16 @@ def test_fewer_cases_than_processes_are_named(trained, folder):
     code, output = launch(folder, 2, "train", "evaluate", "multi_gpu_evaluate", val_cases=["c0"])
     assert code != 0
     assert "the dataset length is less than the number of participating ranks" in output
+
+
+@pytest.mark.slow
+def test_an_error_of_one_process_ends_all(folder, tmp_path):
+    """The second process cannot read its scan, while the first waits for the second's part of the metric."""
+    shutil.copytree(folder / "data", tmp_path / "data")
+    broken = tmp_path / "data" / "images" / "c2.nii.gz"
+    broken.write_bytes(broken.read_bytes()[:2000])
+    code, output = launch(tmp_path, 2, "train", "multi_gpu_train", epochs=1)
+    assert code != 0
+    # the other one may have time to say that the connection was closed
+    (line,) = re.findall(r"^\[rank1\]: error: (.*)$", output, re.MULTILINE)
+    assert line.startswith(str(broken))
