@@ -1,13 +1,14 @@
 """Time and memory of segmenting one whole scan, against the published reference's way of doing it.
 
 Run it as ``python tests/benchmarks/inference.py --output docs/benchmarks/NAME``; it prints the machine and the tables of
-``docs/benchmarks/inference.md`` and writes ``inference.csv`` and ``inference.png``. Two questions:
+``docs/benchmarks/inference.md`` and writes ``inference.csv`` and ``inference.png``. Three questions:
 
 * The network part: a prepared scan is on the device, its class map is wanted. The reference runs MONAI's sliding window over
   blocks of 20 slices of 512 x 512, two at a time, in single precision, and takes the classes of the stitched logits. Ours runs
   the bundle's inferer. Every way works in a process of its own, so that its peak memory is its own; the best of the repeats
   counts, the first call (and compilation) is given beside it.
 * End to end: from a ``.nii.gz`` file to the saved mask with the bundle's own configuration, every transform timed.
+* Reading alone: the same file by each reader that MONAI has for it; the first is what the bundle gets by default.
 
 On a GPU it takes a 512 x 512 x 300 scan, on a CPU a thinner one; ``--slices`` sets it. Weights do not change the time.
 """
@@ -32,7 +33,7 @@ import numpy as np
 #: step of the breakdown -> transforms that belong to it
 STEPS = {
     "read": ("LoadImaged", "EnsureChannelFirstd"),
-    "orient": ("Orientationd",),
+    "orient": ("AffineToRASd", "Orientationd"),
     "crop": ("LungRegionCropd",),
     "window": ("ScaleIntensityRanged",),
     "network": ("network",),
@@ -185,6 +186,23 @@ def end_to_end(device_name: str, scan: Path, features: list[int], lung_crop: boo
     return {step: seconds for step, seconds in spent.items() if seconds or step != "crop"}
 
 
+def readers(scan: Path, repeats: int = 2) -> dict[str, dict[str, float]]:
+    """Time reading one file with every reader, best of the repeats after the first; they must agree voxel by voxel."""
+    import torch
+    from monai.data import ITKReader, NibabelReader
+    from monai.transforms import LoadImage
+
+    taken, images = {}, []
+    for name, reader in (("nibabel", NibabelReader), ("ITK", ITKReader)):
+        load = LoadImage(reader=reader)
+        images.append(load(scan))
+        best, processor, first = _timed(lambda load=load: load(scan), torch.device("cpu"), repeats)
+        taken[name] = {"seconds": best, "cpu_seconds": processor, "first_seconds": first}
+    if not torch.equal(images[0].as_tensor(), images[1].as_tensor()):
+        raise ValueError(f"{scan}: found different voxels by nibabel and by ITK")
+    return taken
+
+
 def machine() -> str:
     """What it ran on, in one line."""
     import monai
@@ -211,7 +229,7 @@ def _chart(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     left.barh([row["name"] for row in network], [row["seconds"] for row in network], color="#56B4E9")
     left.set(xlabel="seconds", title="network part")
     left.invert_yaxis()
-    runs = sorted({row["part"] for row in rows} - {"network"})
+    runs = sorted({row["part"] for row in rows} - {"network", "reader"})
     colours = dict(
         zip(STEPS, ("#0072B2", "#56B4E9", "#F0E442", "#009E73", "#D55E00", "#CC79A7", "#E69F00"), strict=True)
     )
@@ -291,6 +309,11 @@ def main() -> None:
             rows += [{**common, "part": run, "name": step, "seconds": seconds} for step, seconds in spent.items()]
             cells = [f"{spent[step]:.2f}" if step in spent else "-" for step in STEPS]
             print(f"| {run} | {sum(spent.values()):.2f} | " + " | ".join(cells) + " |")
+        by_reader = readers(scan)
+        rows += [{**common, "part": "reader", "name": name, **taken} for name, taken in by_reader.items()]
+        print("\n| reading alone, by | s | processor s |\n|---|---|---|")
+        for name, taken in by_reader.items():
+            print(f"| {name} | {taken['seconds']:.2f} | {taken['cpu_seconds']:.2f} |")
 
     arguments.output.mkdir(parents=True, exist_ok=True)
     with (arguments.output / "inference.csv").open("w", newline="", encoding="utf-8") as file:
