@@ -40,6 +40,10 @@ def lung_crops(p, *ids):
     return [t for chain in chains for t in chain if type(t).__name__ == "LungRegionCropd"]
 
 
+def saves(p, name):
+    return any(type(t).__name__ == name for t in p["postprocessing"].flatten().transforms)
+
+
 def handler(p, name):
     return next((h for h in p["train#handlers"] if type(h).__name__ == name), None)
 
@@ -119,9 +123,29 @@ INFERENCE = {
     "sw_batch_size": (2, lambda p: p["inferer"].sw_batch_size == 2),
     "overlap": (0.5, lambda p: p["inferer"].overlap == 0.5),
     "stitch_device": ("cpu", lambda p: p["inferer"].device == "cpu"),
+    "features": ([4, 8, 16, 32, 64], lambda p: p["network"].out_conv.in_channels == 4, {"norm": "batch"}),
+    "dropout": ([0.5] * 5, lambda p: {m.p for m in p["network"].modules() if "Dropout" in type(m).__name__} == {0.5}),
+    "class_names": (["a", "b"], lambda p: p["volumes"].class_names == ["a", "b"]),
+    "channels_last": ("true", lambda p: p["inferer"].memory_format == torch.channels_last),
+    "compile": ("true", lambda p: hasattr(p["evaluator"].network, "_orig_mod")),
+    "volumes_file": ("v.csv", lambda p: str(p["volumes"].path) == "v.csv"),
+    "save_probability": ("true", lambda p: not p["inferer"].decide and saves(p, "ForegroundProbabilityd")),
+    "save_overlay": ("true", lambda p: saves(p, "SaveOverlayd")),
+    "save_dicom_seg": ("true", lambda p: saves(p, "SaveDicomSegmentationd")),
+    "stop_on_error": ("true", lambda p: p["evaluator"].stop_on_error),
+    "allow_gaps": ("true", lambda p: p["dataset"].allow_gaps),
+    "ckpt_dir": ("m", lambda p: p["handlers"][0].load_path == "m/model.pt"),
     "output_postfix": ("seg", lambda p: step(p["postprocessing"], "SaveImaged").saver.folder_layout.postfix == "seg"),
     "output_dir": ("o", lambda p: step(p["postprocessing"], "SaveImaged").saver.folder_layout.output_dir == "o"),
 }
+
+
+def test_every_key_of_inference_is_tried_here():
+    """Project-MONAI/MONAI#5899: what cannot be set by one flag is set by replacing all that is around it."""
+    config = json.loads((BUNDLE / "configs" / "inference.json").read_text())
+    keys = {key for key, value in config.items() if not isinstance(value, dict)}
+    made = {"network", "handlers", "initialize", "run", "bundle_root", "finalize"}
+    assert keys - made == set(INFERENCE)
 
 
 class Content:
