@@ -83,3 +83,16 @@ def test_two_sites_train_one_round(tmp_path: Path) -> None:
         # both sites made the same number of steps, so that the weighted mean is the plain one
         torch.testing.assert_close(value, (local[0][name] + local[1][name]) / 2, rtol=0, atol=1e-6)
     assert any(not torch.equal(value, start[name]) for name, value in aggregated.items())
+
+    command = [sys.executable, "-m", "monai.bundle", "run"]
+    for key, value in {
+        "config_file": f"{bundle_dir(BUNDLE)}/configs/inference.json",
+        "bundle_root": bundle_dir(BUNDLE),
+        "checkpoint": apps["server"] / "FL_global_model.pt",
+        "output_dir": tmp_path / "masks",
+        "cases": "lung2",
+        "num_workers": 0,
+    }.items():
+        command += [f"--{key}", str(value)]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=600)
+    assert [*(tmp_path / "masks").rglob("lung2_mask.nii.gz")]
