@@ -1,0 +1,84 @@
+"""Checkpoints of which a complete one is on the disk at any moment, whatever kills the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ignite.distributed as idist
+import torch
+from ignite.handlers import Checkpoint, DiskSaver
+from ignite.handlers.checkpoint import BaseSaveHandler
+from monai.handlers import CheckpointSaver
+
+
+class WholeFileCheckpointSaver(CheckpointSaver):
+    """Save as `monai.handlers.CheckpointSaver`, but never without a complete file.
+
+    MONAI's saver deletes the file that is no longer wanted, then writes the next one under its final name. A run that is killed
+    in between, or a disk that is full, leaves half a file and none to resume from. Here the next file is written beside, gets
+    its name when it is complete, and only then the old one goes. Files have the permissions that any new file of the user has.
+
+    Args:
+        save_dir: the folder of the files.
+        save_dict: name -> what is saved.
+        options: all further arguments of `monai.handlers.CheckpointSaver`.
+
+    Example:
+        >>> import tempfile
+        >>> from ignite.engine import Engine
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> trainer = Engine(lambda engine, batch: None)
+        >>> network = torch.nn.Linear(1, 1)
+        >>> WholeFileCheckpointSaver(folder.name, {"network": network}, save_interval=1, n_saved=1).attach(trainer)
+        >>> state = trainer.run([0], max_epochs=3)
+        >>> os.listdir(folder.name)
+        ['network_epoch=3.pt']
+    """
+
+    def __init__(self, save_dir: str, save_dict: dict[str, Any], **options: Any) -> None:
+        super().__init__(save_dir=save_dir, save_dict=save_dict, **options)
+        kept: list[Any] = [self._final_checkpoint, self._key_metric_checkpoint, self._interval_checkpoint]
+        for checkpoint in kept:
+            if isinstance(checkpoint, Checkpoint) and isinstance(checkpoint.save_handler, DiskSaver):
+                checkpoint.save_handler = _WholeFiles(checkpoint.save_handler)
+
+
+class _WholeFiles(BaseSaveHandler):
+    """Write beside, rename, then remove what was to be removed."""
+
+    def __init__(self, disk: Any) -> None:
+        self.folder = Path(disk.dirname)
+        #: the one name of all files, or None
+        self.filename: str | None = disk.filename
+        self.rank: int = disk.save_on_rank
+        self._outdated: list[Path] = []
+
+    def __call__(self, checkpoint: Mapping[str, Any], filename: str, metadata: Mapping[str, Any] | None = None) -> None:
+        if idist.get_rank() != self.rank:
+            return
+        path = self._path(filename)
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            with partial.open("wb") as file:
+                torch.save(checkpoint, file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        for outdated in self._outdated:
+            if outdated != path:
+                outdated.unlink(missing_ok=True)
+        self._outdated.clear()
+
+    def remove(self, filename: str) -> None:
+        """Ignite asks for it before it saves the next file: remember."""
+        if idist.get_rank() == self.rank:
+            self._outdated.append(self._path(filename))
+
+    def _path(self, filename: str) -> Path:
+        return self.folder / (self.filename or filename)
