@@ -9,7 +9,7 @@ from typing import Any
 
 import ignite.distributed as idist
 import torch
-from ignite.handlers import Checkpoint, DiskSaver
+from ignite.handlers import DiskSaver
 from ignite.handlers.checkpoint import BaseSaveHandler
 from monai.handlers import CheckpointSaver
 
@@ -42,7 +42,7 @@ class WholeFileCheckpointSaver(CheckpointSaver):
         super().__init__(save_dir=save_dir, save_dict=save_dict, **options)
         kept: list[Any] = [self._final_checkpoint, self._key_metric_checkpoint, self._interval_checkpoint]
         for checkpoint in kept:
-            if isinstance(checkpoint, Checkpoint) and isinstance(checkpoint.save_handler, DiskSaver):
+            if checkpoint is not None and isinstance(checkpoint.save_handler, DiskSaver):
                 checkpoint.save_handler = _WholeFiles(checkpoint.save_handler)
 
 
