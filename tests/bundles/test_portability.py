@@ -117,6 +117,19 @@ def test_checkpoints_saved_on_a_gpu_load_where_there_is_none(workflow, weights, 
     assert resumed.trainer.state.epoch == 2
 
 
+def test_the_seed_is_a_key_and_set_before_anything_is_drawn(workflow, data):
+    """Project-MONAI/model-zoo#362, #717, Project-MONAI/MONAI#5830: which seed, and is it in force when the network is made?"""
+
+    def first_weights(**seed):
+        loaded = workflow(("train",), "train", dataset_dir=str(data), patch_size=[16, 16], **seed)
+        crops = loaded.train_dataset[0]
+        return loaded.network_def.state_dict()["in_conv.first.conv.weight"], torch.stack([c["image"] for c in crops])
+
+    default, again, other = first_weights(), first_weights(seed=0), first_weights(seed=1)
+    assert all(map(torch.equal, default, again))
+    assert not any(map(torch.equal, default, other))
+
+
 @pytest.fixture
 def host_logging():
     """A host program that has set up its own logging; what it was before comes back."""
