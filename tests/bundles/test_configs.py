@@ -32,9 +32,10 @@ TUNABLES = {
     "loss", "include_background", "tau", "upsilon", "normalization", "positive_weight", "negative_weight", "lambda_margin",
     "lambda_dice", "lambda_tversky", "global_mean", "roi_size", "sw_batch_size", "overlap", "stitch_device", "class_counts",
     "output_dir", "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
+    "channels_last", "compile", "cudnn_benchmark",
 }  # fmt: skip
 INFERENCE_ONLY = {
-    "cases", "output_postfix", "channels_last", "compile", "volumes_file", "save_probability",
+    "cases", "output_postfix", "volumes_file", "save_probability",
     "save_overlay", "save_dicom_seg", "stop_on_error", "allow_gaps",
 }  # fmt: skip
 
@@ -149,7 +150,7 @@ def test_every_tunable_is_a_top_level_key_that_is_used(configs, name):
         if not isinstance(value, dict) and key not in ("initialize", "run", "handlers")
     }
     plain -= {"train_data", "val_data", "loss_function", "final_loss", "network", "iteration_loss", "bundle_root"}
-    plain -= {"is_not_rank0"}  # set by the configs for several processes
+    plain -= {"memory_format", "is_not_rank0"}  # made of another key, set by the configs for several processes
     plain |= {"dataset_dir"}
     tunables = TUNABLES | INFERENCE_ONLY
     assert plain <= tunables, plain - tunables
