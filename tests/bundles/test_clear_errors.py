@@ -76,6 +76,8 @@ def series_with_a_gap(data):
 
 INFERENCE, TRAIN, EVALUATE = ("inference",), ("train",), ("train", "evaluate")
 UNREADABLE = "cannot be read or prepared: "
+#: what gzip says of a file that is cut off, wherever it is noticed
+ENDED = r"\w+: .*ended before the end-of-stream marker was reached\)?"
 
 #: what: (configs, how the data are spoilt, flags, the one line)
 FAULTS = {
@@ -110,7 +112,7 @@ FAULTS = {
     "unclear switch of inference": (INFERENCE, None, {"save_overlay": "maybe"},
         r"ValueError: save_overlay: found 'maybe', expected true or false"),
     "truncated scan": (INFERENCE, lambda d: cut(d / "images" / "a.nii.gz"), {},
-        rf"1 of 3 scans failed: {{data}}/images/a\.nii\.gz: {UNREADABLE}EOFError: .*"),
+        rf"1 of 3 scans failed: {{data}}/images/a\.nii\.gz: {UNREADABLE}{ENDED}"),
     "truncated NRRD": (INFERENCE, lambda d: as_nrrd(d / "images" / "a.nii.gz", scan()), {},
         rf"1 of 3 scans failed: {{data}}/images/a\.nrrd: {UNREADABLE}\w+: .*"),
     "no image": (INFERENCE, lambda d: (d / "images" / "a.xyz").write_text("none"), {"image_pattern": "images/{{case}}.xyz"},
@@ -118,13 +120,13 @@ FAULTS = {
     "missing slice": (INFERENCE, series_with_a_gap, {"image_pattern": "series/{{case}}"},
         rf"1 of 1 scans failed: {{data}}/series/a: {UNREADABLE}\w+: .*slice.*"),
     "stop at once": (INFERENCE, lambda d: cut(d / "images" / "a.nii.gz"), {"stop_on_error": "true"},
-        rf"{{data}}/images/a\.nii\.gz: {UNREADABLE}EOFError: .*"),
+        rf"{{data}}/images/a\.nii\.gz: {UNREADABLE}{ENDED}"),
     "truncated image": (TRAIN, lambda d: cut(d / "images" / "a.nii.gz"), {},
-        rf"{{data}}/images/a\.nii\.gz, .*: {UNREADABLE}EOFError: .*"),
+        rf"{{data}}/images/a\.nii\.gz, .*: {UNREADABLE}{ENDED}"),
     "truncated image, cached": (TRAIN, lambda d: cut(d / "images" / "a.nii.gz"), {"cache_rate": 1.0},
-        rf"{{data}}/images/a\.nii\.gz, .*: {UNREADABLE}EOFError: .*"),
+        rf"{{data}}/images/a\.nii\.gz, .*: {UNREADABLE}{ENDED}"),
     "truncated image of validation": (TRAIN, lambda d: cut(d / "images" / "c.nii.gz"), {},
-        rf"{{data}}/images/c\.nii\.gz, .*: {UNREADABLE}EOFError: .*"),
+        rf"{{data}}/images/c\.nii\.gz, .*: {UNREADABLE}{ENDED}"),
     "truncated label": (TRAIN, lambda d: cut(d / "labels" / "a.nii.gz", 60), {},
         r"ValueError: {data}/labels/a\.nii\.gz: found .*expected.*"),
     "label out of range": (TRAIN, lambda d: write(d / "labels" / "b.nii.gz", np.full(SHAPE, 2, np.uint8)), {},
@@ -198,8 +200,8 @@ def test_a_command_goes_on_with_the_other_scans_and_fails_in_the_end(data, tmp_p
     cut(data / "images" / "b.nii.gz")
     code, line, printed = run(data, tmp_path, INFERENCE, num_workers=2)
     assert code == 1, printed
-    cause = f"{data}/images/b.nii.gz: {UNREADABLE}EOFError: "
-    assert line.startswith(f"error: 1 of 3 scans failed: {cause}"), printed
+    cause = f"{data}/images/b.nii.gz: {UNREADABLE}"
+    assert re.fullmatch(rf"error: 1 of 3 scans failed: {re.escape(cause)}{ENDED}", line), printed
     assert "Traceback" not in printed
     results = {
         path.relative_to(tmp_path / "eval").as_posix() for path in (tmp_path / "eval").rglob("*") if path.is_file()
@@ -256,7 +258,7 @@ def test_two_processes(data, tmp_path):
     code, _, printed = run(data, tmp_path, ("train", "multi_gpu_train"), *launcher, **gloo)
     assert code == 1, printed
     lines = [text for text in printed.splitlines() if re.match(r"\[rank[01]\]: ", text)]
-    assert f"{data}/images/a.nii.gz, {data}/labels/a.nii.gz: {UNREADABLE}EOFError: " in lines[0], printed
+    assert f"{data}/images/a.nii.gz, {data}/labels/a.nii.gz: {UNREADABLE}" in lines[0], printed
     assert len(lines) <= 2
 
 
