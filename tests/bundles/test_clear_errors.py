@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -69,6 +71,11 @@ def as_nrrd(path, array):
     cut(path.with_name("a.nrrd"))
 
 
+def empty(data):
+    shutil.rmtree(data)
+    data.mkdir()
+
+
 def series_with_a_gap(data):
     write_series(data / "series" / "a", np.tile(scan(), (1, 1, 2)))
     (data / "series" / "a" / "IM2").unlink()
@@ -80,10 +87,10 @@ UNREADABLE = "cannot be read or prepared: "
 ENDED = r"\w+: .*ended before the end-of-stream marker was reached\)?"
 
 #: what: (configs, how the data are spoilt, flags, the one line)
-FAULTS = {
+FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Path], Any] | None, dict[str, Any], str]] = {
     "no folder": (INFERENCE, shutil.rmtree, {}, r"FileNotFoundError: data set folder not found: {data}"),
     "no folder to train on": (TRAIN, shutil.rmtree, {}, r"FileNotFoundError: data set folder not found: {data}"),
-    "empty folder": (INFERENCE, lambda d: (shutil.rmtree(d), d.mkdir()), {},
+    "empty folder": (INFERENCE, empty, {},
         r"FileNotFoundError: no image found: nothing in {data} fits the pattern 'images/\{{case\}}\.\*'"),
     "empty list": (INFERENCE, None, {"data": []}, r"ValueError: the list of scans is empty, expected at least one .*"),
     "unknown key": (INFERENCE, None, {"sw_batchsize": 4},
