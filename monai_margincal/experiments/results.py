@@ -17,6 +17,9 @@ from .study import Cell, Study
 
 __all__ = ["Run", "Summary", "collect_runs", "results_csv", "summarise"]
 
+#: this many of the best baselines are references
+_REFERENCES = 4
+
 #: a foreground class with a whole-set IoU below this was never learnt
 FAILURE_IOU = 0.01
 
@@ -73,6 +76,8 @@ class Summary:
         peak_memory: bytes, largest.
         baseline: objective that it is compared with: the best of the group "baseline" (by the same decoder).
         comparison: with that baseline over the common seeds; None for the baseline itself.
+        against: reference -> comparison with it over the common seeds; empty for other decoders than the first. References are
+            the best baselines, and the study's first baseline under every other decoder: what costs no training.
     """
 
     task: str
@@ -92,6 +97,7 @@ class Summary:
     peak_memory: int
     baseline: str | None
     comparison: Comparison | None
+    against: dict[str, Comparison]
 
 
 def collect_runs(study: Study, output: str | os.PathLike[str]) -> list[Run]:
@@ -148,21 +154,40 @@ def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
         for decoder in run.record["evaluation"]["confusion"]:
             group = groups.setdefault((run.cell.task, run.cell.protocol, decoder), {})
             group.setdefault(run.cell.objective, {})[run.cell.seed] = run
+    first = next(iter(study.decoders))
     summaries = []
     for (task, protocol, decoder), objectives in groups.items():
         baselines = [name for name in objectives if study.objectives[name].get("group") == "baseline"]
         best = max(baselines, key=lambda name: _mean_miou(objectives[name], decoder), default=None)
+        references: list[tuple[str, str]] = []
+        if decoder == first and baselines:
+            baselines.sort(key=lambda name: -_mean_miou(objectives[name], first))
+            start = next(name for name in study.objectives if name in baselines)
+            references = [(name, first) for name in baselines[:_REFERENCES]]
+            references += [(start, other) for other in study.decoders if other != first]
         for name, by_seed in objectives.items():
             comparison = None
             if best is not None and name != best:
-                common = sorted(set(by_seed) & set(objectives[best]))
-                if common:
-                    comparison = paired_comparison(
-                        np.stack([by_seed[seed].confusion(decoder) for seed in common]),
-                        np.stack([objectives[best][seed].confusion(decoder) for seed in common]),
-                    )
-            summaries.append(_summary(task, protocol, name, decoder, by_seed, best, comparison))
+                comparison = _compare(by_seed, decoder, objectives[best], decoder)
+            against = {}
+            for reference, other in references:
+                versus = None
+                if (name, decoder) != (reference, other):
+                    versus = _compare(by_seed, decoder, objectives[reference], other)
+                if versus is not None:
+                    against[study.label(reference) + ("" if other == first else f", {other}")] = versus
+            summaries.append(_summary(task, protocol, name, decoder, by_seed, best, comparison, against))
     return summaries
+
+
+def _compare(ours: dict[int, Run], our_decoder: str, theirs: dict[int, Run], their_decoder: str) -> Comparison | None:
+    common = sorted(set(ours) & set(theirs))
+    if not common:
+        return None
+    return paired_comparison(
+        np.stack([ours[seed].confusion(our_decoder) for seed in common]),
+        np.stack([theirs[seed].confusion(their_decoder) for seed in common]),
+    )
 
 
 def _mean_miou(by_seed: dict[int, Run], decoder: str) -> float:
@@ -177,6 +202,7 @@ def _summary(
     by_seed: dict[int, Run],
     baseline: str | None,
     comparison: Comparison | None,
+    against: dict[str, Comparison],
 ) -> Summary:
     runs = [by_seed[seed] for seed in sorted(by_seed)]
     matrices = [run.confusion(decoder) for run in runs]
@@ -200,4 +226,5 @@ def _summary(
         peak_memory=max(history["peak_memory"] for history in histories),
         baseline=baseline,
         comparison=comparison,
+        against=against,
     )

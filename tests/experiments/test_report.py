@@ -61,6 +61,20 @@ def test_summaries_compare_with_the_best_baseline(finished):
     )
 
 
+def test_every_reference_is_a_baseline_or_a_free_decoder_on_one(finished, files):
+    study, output = finished
+    runs = collect_runs(study, output)
+    summaries = [s for s in summarise(study, runs) if s.task == "slices"]
+    bound = next(s for s in summaries if (s.objective, s.decoder) == ("bound", "argmax"))
+    other = [name for name in study.decoders if name != "argmax"]
+    assert list(bound.against) == [study.label("ce"), *(f"{study.label('ce')}, {name}" for name in other)]
+    free = next(s for s in summaries if (s.objective, s.decoder) == ("ce", other[0]))
+    versus = bound.against[f"{study.label('ce')}, {other[0]}"]
+    assert versus.difference == pytest.approx(float((bound.miou - free.miou).mean()))
+    assert all(not s.against for s in summaries if s.decoder != "argmax")
+    assert "**Against each reference: " in files["tables.md"].read_text()
+
+
 def test_the_page_needs_nothing_else_and_says_what_is_missing(files):
     page = files["report.html"].read_text()
     assert "7 of 8 runs are finished" in page

@@ -23,7 +23,8 @@ def difference_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
     compared = [summary for summary in summaries if summary.comparison is not None]
     if reference is None or not compared:
         return None
-    compared.sort(key=lambda summary: summary.comparison.difference if summary.comparison else 0.0)
+    # as in the table: the best on top, those with fewer seeds below
+    compared.sort(key=lambda one: (len(one.seeds), one.comparison.difference if one.comparison else 0.0))
     by_seed = dict(zip(reference.seeds, reference.miou, strict=True))
     figure = new_figure(8, 0.3 * len(compared) + 1.4)
     axis = figure.subplots()
