@@ -58,3 +58,33 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+def verify_gzip(path: str | os.PathLike[str]) -> None:
+    """Read a gzip file to its end, against its length and checksum; nothing is kept.
+
+    Readers of images stop at the last voxel and never come to the checksum behind it. About 0.2 s for a 512 x 512 x 300 scan.
+
+    Args:
+        path: the file.
+
+    Raises:
+        EOFError: the file ends too early.
+        gzip.BadGzipFile: the file is no gzip file, does not fit its checksum or is followed by something else.
+        isal.igzip_lib.IsalError: the compressed data are damaged so that they cannot be decoded.
+
+    Example:
+        >>> import gzip, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.gz"
+        >>> content = bytearray(gzip.compress(b"voxels"))
+        >>> content[-8] ^= 1  # of the checksum
+        >>> _ = path.write_bytes(content)
+        >>> verify_gzip(path)
+        Traceback (most recent call last):
+        gzip.BadGzipFile: CRC check failed ...
+    """
+    from isal import igzip
+
+    with igzip.open(path) as file:
+        while file.read(1 << 20):
+            pass

@@ -13,6 +13,7 @@ from monai.data import Dataset, MetaTensor
 from monai_margincal.errors import CaseError, root_message
 from monai_margincal.inferers.case_files import case_file
 from monai_margincal.inferers.dicom_series import check_dicom_series
+from monai_margincal.inferers.nifti_files import check_nifti
 
 #: a chest CT in Hounsfield units holds air below and tissue above this
 _LUNG_AND_TISSUE = -500.0
@@ -88,8 +89,7 @@ class ScanDataset(Dataset):
     def _transform(self, index: int) -> Any:
         scan = self.data[index][self.image_key]
         try:
-            is_folder = isinstance(scan, str | Path) and Path(scan).is_dir()
-            expected = check_dicom_series(Path(scan), self.allow_gaps) if is_folder else None
+            expected = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
             item = super()._transform(index)
             if isinstance(image := item[self.image_key], torch.Tensor):
                 _all_slices_read(image, expected)
@@ -115,6 +115,14 @@ class ScanDataset(Dataset):
             f"{missing} {_LUNG_AND_TISSUE:.0f} HU: is it a chest CT in Hounsfield units?",
             stacklevel=4,
         )
+
+
+def _checked(scan: Path, allow_gaps: bool) -> tuple[int, ...] | None:
+    """Refuse what readers take in silence; the shape that the headers of a DICOM folder say."""
+    if scan.is_dir():
+        return check_dicom_series(scan, allow_gaps)
+    check_nifti(scan)
+    return None
 
 
 def _all_slices_read(image: torch.Tensor, expected: tuple[int, ...] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 import warnings
 
@@ -143,3 +144,54 @@ def test_what_is_not_one_volume_is_refused_by_name(tmp_path, shape, found):
 def test_one_frame_is_a_volume(tmp_path):
     image = ScanDataset([write(tmp_path / "a.nii.gz", chest()[..., None])], PREPARE, window=WINDOW)[0]["image"]
     assert image.shape == (1, 9, 9, 9)
+
+
+@pytest.mark.parametrize("fault", ["flipped bit", "checksum", "bytes behind the end", "no gzip"])
+def test_a_damaged_file_that_nibabel_reads_is_refused(tmp_path, fault):
+    """nibabel stops at the last voxel: what the checksum behind it would say is never asked."""
+    path = tmp_path / "bad.nii.gz"
+    write(path, chest())
+    content = bytearray(path.read_bytes())
+    if fault == "flipped bit":
+        plain = bytearray(gzip.decompress(content))
+        plain[-400] ^= 64
+        content = bytearray(gzip.compress(plain))[:-8] + content[-8:]
+    elif fault == "checksum":
+        content[-6] ^= 1
+    elif fault == "bytes behind the end":
+        content += b"something else"
+    else:
+        content = bytearray(gzip.decompress(content))
+    path.write_bytes(content)
+    with pytest.raises(RuntimeError, match=r"bad\.nii\.gz: cannot be read or prepared: BadGzipFile: "):
+        ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]
+
+
+@pytest.mark.parametrize("fault", ["zero", "nan", "parallel"])
+def test_a_header_without_a_volume_is_refused(tmp_path, fault):
+    """MONAI takes voxels of 1 mm for it, and the mask would lie elsewhere than its scan."""
+    affine = np.diag([-0.7, -0.7, 5.0, 1.0])
+    if fault == "zero":
+        affine[2, 2] = 0
+    elif fault == "nan":
+        affine[0, 3] = np.nan
+    else:
+        affine[:3, 1] = affine[:3, 0]
+    image = nibabel.Nifti1Image(chest(), None)
+    image.header.set_sform(affine, 1)
+    nibabel.save(image, tmp_path / "a.nii.gz")
+    with pytest.raises(RuntimeError, match=r"a\.nii\.gz: .*affine \[\[.*spans no volume"):
+        ScanDataset([{"image": str(tmp_path / "a.nii.gz")}], PREPARE, window=WINDOW)[0]
+
+
+@pytest.mark.parametrize("header", ["no form", "sheared", "tiny voxels"])
+def test_headers_that_are_only_unusual_pass(tmp_path, header):
+    affine = np.diag([-0.7, -0.7, 5.0, 1.0])
+    if header == "sheared":  # a gantry tilt without its correction
+        affine[1, 2] = 1.5
+    elif header == "tiny voxels":
+        affine[:3, :3] *= 1e-3
+    path = tmp_path / "a.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(chest(), None if header == "no form" else affine), path)
+    image = ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]["image"]
+    assert np.allclose(image.affine, nibabel.load(path).affine, atol=1e-6)
