@@ -103,8 +103,8 @@ FAULTS = {
     ),
     "inference without reorientation": (
         "inference",
-        lambda c: c["preprocessing"]["transforms"].pop(2),
-        "configs/inference.json: preprocessing: found image transforms ['LoadImaged', 'EnsureChannelFirstd', 'LungRegion",
+        lambda c: c["preprocessing"]["transforms"].pop(3),
+        "configs/inference.json: preprocessing: found image transforms ['LoadImaged', 'AffineToRASd', 'EnsureChannelFirstd",
     ),
     "inference without the training's lung crop": (
         "inference",

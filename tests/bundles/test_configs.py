@@ -110,6 +110,7 @@ def test_one_preprocessing_for_training_evaluation_and_inference(configs):
     assert training == _image_chain(configs["inference"]["preprocessing"]["transforms"])
     assert [step["_target_"] for step in training] == [
         "LoadImaged",
+        "monai_margincal.transforms.AffineToRASd",
         "EnsureChannelFirstd",
         "Orientationd",
         "monai_margincal.transforms.LungRegionCropd",

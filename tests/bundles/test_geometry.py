@@ -10,6 +10,7 @@ import torch
 from monai.data.utils import orientation_ras_lps
 from shared import SHARED, needs_shared
 
+from monai_margincal.errors import root_message
 from monai_margincal.networks import COPLENet
 
 RAS = np.diag([0.8, 0.9, 5.0, 1.0])
@@ -31,6 +32,17 @@ def scan(shape=(40, 33, 5), seed=0):
     return coarse[rows][:, columns].astype(np.int16)
 
 
+#: case -> sign per axis of RAS; the name is the header's `space`
+NRRD_SPACES = {
+    "nrrd_left_posterior_superior": (-1, -1, 1),
+    "nrrd_left_anterior_superior": (-1, 1, 1),
+    "nrrd_right_anterior_superior": (1, 1, 1),
+    "nrrd_LAS": (-1, 1, 1),
+    "nrrd_LPS": (-1, -1, 1),
+    "nrrd_RAS": (1, 1, 1),
+}
+
+
 def reoriented(array, affine, axcodes):
     image = nibabel.Nifti1Image(array, affine)
     change = nibabel.orientations.ornt_transform(
@@ -49,6 +61,17 @@ def write_itk(path, array, affine):
     image.SetOrigin(lps[:3, 3].tolist())
     image.SetDirection((lps[:3, :3] / spacing).ravel().tolist())
     SimpleITK.WriteImage(image, str(path))
+
+
+def write_nrrd(path, array, affine, space):
+    """A raw NRRD by hand: directions and origin in ``space``."""
+    numbers = ["(" + ",".join(f"{x:.17g}" for x in column[:3]) + ")" for column in affine.T]
+    sizes = " ".join(map(str, array.shape))
+    header = (
+        f"NRRD0004\ntype: int16\ndimension: 3\nspace: {space}\nsizes: {sizes}\nspace directions: {' '.join(numbers[:3])}\n"
+        f"kinds: domain domain domain\nendian: little\nencoding: raw\nspace origin: {numbers[3]}\n\n"
+    )
+    path.write_bytes(header.encode() + array.astype("<i2").tobytes(order="F"))
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +103,12 @@ def scans(tmp_path_factory):
         turned, affine = reoriented(array, oblique, "LPS")
         write_itk(path, turned, affine)
         made[path.stem] = (path, affine, turned.shape)
+    # NRRD says in which space its axes run; readers of MONAI and ITK treat the spaces differently
+    turned, affine = reoriented(array, oblique, "LPI")
+    for case, signs in NRRD_SPACES.items():
+        path = root / "images" / f"{case}.nrrd"
+        write_nrrd(path, turned, np.diag([*signs, 1]) @ affine, case.removeprefix("nrrd_").replace("_", "-"))
+        made[case] = (path, affine, turned.shape)
     nifti("one_slice", array[..., 2:3], RAS)
     nifti("small_plane", array[:7, :1], RAS)
     nifti("float", array.astype(np.float32), RAS)
@@ -121,6 +150,7 @@ CASES = [
         "itk_nrrd",
         "itk_mha",
     ),
+    *NRRD_SPACES,
     *("one_slice", "small_plane", "float"),
 ]
 
@@ -153,13 +183,23 @@ def test_the_mask_is_the_same_in_space(masks, case):
     assert (turned != truth).mean() < 1e-3
 
 
-def test_nrrd_is_read_alike_without_pynrrd(workflow, monkeypatch, masks, scans, weights, tmp_path):
+@pytest.mark.parametrize("case", ["itk_nrrd", *NRRD_SPACES])
+def test_nrrd_is_read_alike_without_pynrrd(workflow, monkeypatch, masks, scans, weights, tmp_path, case):
     """MONAI takes pynrrd where it is installed, which this package does not ask for, and ITK elsewhere."""
     monkeypatch.setattr("monai.data.image_reader.has_nrrd", False)
-    workflow(("inference",), "infer", dataset_dir=str(scans[0]), checkpoint=str(weights), cases="itk_nrrd").run()
-    ours, theirs = (nibabel.load(folder / "itk_nrrd_mask.nii.gz") for folder in (tmp_path / "eval" / "images", masks))
+    workflow(("inference",), "infer", dataset_dir=str(scans[0]), checkpoint=str(weights), cases=case).run()
+    ours, theirs = (nibabel.load(folder / f"{case}_mask.nii.gz") for folder in (tmp_path / "eval" / "images", masks))
     assert np.abs(ours.affine - theirs.affine).max() < 1e-4
     assert np.array_equal(np.asarray(ours.dataobj), np.asarray(theirs.dataobj))
+
+
+def test_a_nrrd_in_the_space_of_the_scanner_is_refused(workflow, weights, tmp_path):
+    """Which of its axes is left cannot be known; MONAI's readers and ITK's guess differently."""
+    (tmp_path / "data" / "images").mkdir(parents=True)
+    write_nrrd(tmp_path / "data" / "images" / "a.nrrd", scan(), RAS, "scanner-xyz")
+    with pytest.raises(RuntimeError) as raised:
+        workflow(("inference",), "infer", dataset_dir=str(tmp_path / "data"), checkpoint=str(weights)).run()
+    assert "a.nrrd: found the space 'scanner-xyz', expected one that says where left is" in root_message(raised.value)
 
 
 def test_the_mask_is_the_network_on_every_slice(masks, weights):
