@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import nibabel
 import numpy as np
 import pytest
 import torch
 from ignite.engine import Events
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from monai_margincal.cli import main
 
@@ -83,6 +88,100 @@ def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(train, tmp_pat
     assert equal(torch.load(models / "model.pt", weights_only=True), best)
 
 
+@pytest.mark.slow
+def test_a_run_killed_within_an_epoch_goes_on_as_if_it_had_not_been(train, data, bundle, tmp_path):
+    """SIGKILL in the third of four epochs: what is on the disk is whole, and gives the bits of an uninterrupted run."""
+    recipe = {"epochs": 4, "warmup_epochs": 1, "early_stop_patience": 10}
+    _, whole = train(**recipe)
+    models = tmp_path / "models"
+    expected = torch.load(models / "checkpoint_epoch=4.pt", weights_only=True)
+    best = torch.load(models / "model.pt", weights_only=True)
+    shutil.rmtree(models)
+
+    flags = {
+        "config_file": bundle / "configs" / "train.json", "bundle_root": bundle, "dataset_dir": data, "device": "cpu",
+        "output_dir": tmp_path / "eval", "ckpt_dir": models, "features": [8, 16, 32, 64, 128], "num_workers": 0, **FAST, **recipe,
+    }  # fmt: skip
+    line = [sys.executable, "-u", "-m", "monai.bundle", "run"]
+    line += [text for key, value in flags.items() for text in (f"--{key}", str(value))]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    with subprocess.Popen(
+        line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        printed = []
+        for text in process.stdout:
+            printed.append(text)
+            if "Epoch: 3/4, Iter: 1/2" in text:
+                process.send_signal(signal.SIGKILL)
+                break
+    assert process.returncode == -signal.SIGKILL, "".join(printed)
+
+    _, rest = train(**recipe, resume_from=str(models / "checkpoint_epoch=2.pt"))
+    assert rest == whole[len(whole) // 2 :]
+    assert equal(torch.load(models / "checkpoint_epoch=4.pt", weights_only=True), expected)
+    assert equal(torch.load(models / "model.pt", weights_only=True), best)
+
+
+def test_a_stopped_run_that_is_resumed_keeps_its_patience(train, tmp_path):
+    """Two validations without a better one before the resume and one after: three in all."""
+    recipe = {"epochs": 9, "early_stop_patience": 3, "learning_rate": 0.0}
+    train(**recipe, **{"train#trainer#max_epochs": 3})
+    loaded, _ = train(**recipe, resume_from=str(tmp_path / "models" / "checkpoint_epoch=3.pt"))
+    assert loaded.trainer.state.epoch == 4
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_the_seed_decides_every_bit(train, num_workers):
+    """Model-zoo issues 362 and 717, with worker processes, too."""
+    runs = [train(epochs=2, num_workers=num_workers, seed=seed) for seed in (5, 5, 6)]
+    weights = [loaded.network_def.state_dict() for loaded, _ in runs]
+    losses = [curve for _, curve in runs]
+    assert losses[0] == losses[1]
+    assert equal(weights[0], weights[1])
+    assert not set(losses[0]) & set(losses[2])
+
+
+def test_what_makes_a_gpu_faster_changes_no_bit_on_a_cpu(train):
+    _, plain = train(epochs=1, channels_last=False, cudnn_benchmark=False)
+    _, loss = train(epochs=1, cudnn_benchmark=True, cache_rate=1.0)
+    assert loss == plain
+
+
+def test_cudnn_searches_where_it_is_asked_to(train, monkeypatch):
+    for name in ("benchmark", "deterministic"):
+        monkeypatch.setattr(torch.backends.cudnn, name, getattr(torch.backends.cudnn, name))
+    for search in (False, True):
+        train(epochs=1, cudnn_benchmark=search)
+        assert (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic) == (search, not search)
+
+
+def test_mixed_precision_without_a_gpu_is_single_precision_and_pytorch_says_so(train):
+    _, single = train(epochs=1)
+    with pytest.warns(UserWarning, match="CUDA is not available.*Disabling autocast"):
+        _, asked = train(epochs=1, amp=True)
+    assert asked == single
+
+
+def test_batch_norm_trains(train):
+    loaded, losses = train(epochs=2, norm="batch")
+    assert np.isfinite(losses).all()
+    layers = [layer for layer in loaded.network_def.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
+    assert layers
+    assert all(layer.num_batches_tracked == len(losses) for layer in layers)
+
+
+def test_tensorboard_shows_loss_learning_rate_and_metrics(train, tmp_path):
+    _, losses = train(epochs=2)
+    curves = {}
+    for path in (tmp_path / "eval").glob("events.out.tfevents*"):
+        events = EventAccumulator(str(path)).Reload()
+        curves |= {tag: [event.value for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    assert curves["train_loss"] == pytest.approx(losses)
+    assert curves["learning_rate"] == pytest.approx([0.002] * 2 + [0.002 * 0.5**0.9] * 2)
+    assert {"val_iou", "val_iou_lesion", "val_iou_recall_lesion", "val_iou_precision_lesion"} < set(curves)
+    assert len(curves["val_iou"]) == 2
+
+
 def test_a_resumed_run_keeps_the_better_model_of_the_first(train, tmp_path):
     """Without the list of best models the first validation after the resume takes the place of a better one."""
     train(epochs=2)
@@ -154,9 +253,14 @@ def test_uestc_covid19_by_one_flag(workflow, tmp_path, capsys):
 
 def test_mlflow_by_one_flag(workflow, data, tmp_path):
     """MONAI's tracking takes the loss out of a decollated output; what is not one stops the training."""
-    mlflow = pytest.importorskip("mlflow")
-    loaded = workflow(("train",), "train", dataset_dir=str(data), epochs=1, tracking="mlflow", **FAST)
+    mlflow = pytest.importorskip("mlflow", reason="pip install mlflow: with what it needs half a gigabyte")
+    loaded = workflow(("train",), "train", dataset_dir=str(data), epochs=2, tracking="mlflow", **FAST)
     loaded.run()
     client = mlflow.tracking.MlflowClient(f"sqlite:///{tmp_path}/eval/mlruns.db")
     (run,) = client.search_runs([client.get_experiment_by_name("monai_experiment").experiment_id])
-    assert {"train_loss", "val_iou"} <= set(run.data.metrics)
+    assert {"train_loss", "lr_group_0", "val_iou", "val_iou_lesion", "val_iou_recall_lesion"} <= set(run.data.metrics)
+    history = client.get_metric_history(run.info.run_id, "val_iou")
+    assert len(history) == 2
+    assert history[-1].value == pytest.approx(loaded.evaluator.state.metrics["val_iou"])
+    assert len(client.get_metric_history(run.info.run_id, "train_loss")) == 4
+    assert len(list((tmp_path / "eval").glob("config_*.json"))) == 1, "what was run"
