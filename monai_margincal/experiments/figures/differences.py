@@ -48,7 +48,7 @@ def difference_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
     axis.axvline(0, color="black", linewidth=0.8)
     axis.set_yticks(range(len(compared)), [study.label(summary.objective) for summary in compared], fontsize=9)
     axis.set_xlabel(
-        f"foreground mIoU minus that of {study.label(reference.objective)}, points; 95 % bootstrap interval"
+        f"foreground mIoU minus that of {study.label(reference.objective)}, points\n95 % bootstrap interval"
     )
     axis.grid(axis="x", alpha=0.25)
     from matplotlib.lines import Line2D
