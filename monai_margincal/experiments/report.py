@@ -135,7 +135,10 @@ def _figures(
 def _leaders(study: Study, summaries: Sequence[Summary]) -> list[str]:
     """Cross-entropy or the first baseline, the best baseline, the best of every other group."""
     by_group: dict[str, list[Summary]] = {}
+    most = max(len(summary.seeds) for summary in summaries)
     for summary in summaries:
+        if len(summary.seeds) < most:
+            continue  # its mean is over other training sets
         by_group.setdefault(str(study.objectives[summary.objective].get("group", "other")), []).append(summary)
     chosen = [summary.objective for summary in by_group.get("baseline", [])[:1]]
     for group in by_group.values():

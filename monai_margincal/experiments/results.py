@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,25 @@ def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
                     against[study.label(reference) + ("" if other == first else f", {other}")] = versus
             summaries.append(_summary(task, protocol, name, decoder, by_seed, best, comparison, against))
     return summaries
+
+
+def on_common_seeds(summaries: Sequence[Summary]) -> list[Summary]:
+    """The same summaries over the seeds that all of them have: what is shown side by side must have learnt from the same cases.
+
+    The comparisons stay as they are; ``failed``, ``seconds`` and ``peak_memory`` too.
+    """
+    common = set.intersection(*(set(summary.seeds) for summary in summaries)) if summaries else set()
+    return [_restricted(summary, common) for summary in summaries if common]
+
+
+def _restricted(summary: Summary, seeds: set[int]) -> Summary:
+    kept = [place for place, seed in enumerate(summary.seeds) if seed in seeds]
+    scores = ("miou", "per_class_iou", "recall", "precision", "case_iou", "validation_miou", "validation_loss")
+    return replace(
+        summary,
+        seeds=tuple(summary.seeds[place] for place in kept),
+        **{name: getattr(summary, name)[kept] for name in scores},
+    )
 
 
 def _compare(ours: dict[int, Run], our_decoder: str, theirs: dict[int, Run], their_decoder: str) -> Comparison | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import published
-from .results import Summary
+from .results import Summary, on_common_seeds
 from .scores import Comparison
 from .study import Study
 
@@ -231,11 +231,9 @@ def _per_class(study: Study, summaries: Sequence[Summary], where: str, task: str
 def _sensitivity(study: Study, summaries: Sequence[Summary], where: str) -> Table:
     """Table 1."""
     rows = []
-    for summary in summaries:
-        setting = study.objectives[summary.objective].get("tau_upsilon")
-        if setting is None:
-            continue
-        tau, upsilon = setting
+    chosen = on_common_seeds([s for s in summaries if study.objectives[s.objective].get("tau_upsilon")])
+    for summary in sorted(chosen, key=lambda one: study.objectives[one.objective]["tau_upsilon"]):
+        tau, upsilon = study.objectives[summary.objective]["tau_upsilon"]
         paper = published.SENSITIVITY.get((tau, upsilon))
         theirs = ["–"] * 4
         if paper is not None:
@@ -262,7 +260,9 @@ def _sensitivity(study: Study, summaries: Sequence[Summary], where: str) -> Tabl
             "instruments mIoU",
         ),
         tuple(rows),
-        "Losses of different margins are not comparable with each other.",
+        "Over the seeds that all settings have"
+        + (f": {', '.join(map(str, chosen[0].seeds))}. " if chosen else ". ")
+        + "Losses of different margins are not comparable with each other.",
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from experiments.tiny_study import tiny_config, write_cases
 
 from monai_margincal.experiments import Study, published, run_study, write_report
-from monai_margincal.experiments.results import collect_runs, results_csv, summarise
+from monai_margincal.experiments.results import collect_runs, on_common_seeds, results_csv, summarise
 from monai_margincal.experiments.scores import foreground_mean, iou
 from monai_margincal.experiments.tables import Table
 
@@ -73,6 +73,18 @@ def test_every_reference_is_a_baseline_or_a_free_decoder_on_one(finished, files)
     assert versus.difference == pytest.approx(float((bound.miou - free.miou).mean()))
     assert all(not s.against for s in summaries if s.decoder != "argmax")
     assert "**Against each reference: " in files["tables.md"].read_text()
+
+
+def test_what_stands_side_by_side_has_the_same_seeds(finished):
+    study, output = finished
+    summaries = [s for s in summarise(study, collect_runs(study, output)) if s.decoder == "argmax"]
+    assert len({s.seeds for s in summaries}) > 1  # the last cell was not run
+    together = on_common_seeds(summaries)
+    assert {s.seeds for s in together} == {(0,)}
+    for whole, part in zip(summaries, together, strict=True):
+        assert part.miou == whole.miou[:1]
+        assert part.per_class_iou.shape == (1, 3)
+    assert on_common_seeds([]) == []
 
 
 def test_the_page_needs_nothing_else_and_says_what_is_missing(files):

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..results import Summary
+from ..results import Summary, on_common_seeds
 from ..study import Study
 from .canvas import COLOURS, new_figure
 
 
 def sensitivity_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
     """Foreground mIoU on validation and test cases per setting, one dot per seed; settings are objectives with ``tau_upsilon``.
+
+    All are shown over the seeds that all of them have.
 
     Args:
         study: of the summaries.
@@ -22,8 +24,12 @@ def sensitivity_figure(study: Study, summaries: Sequence[Summary]) -> Any | None
     chosen = [s for s in summaries if study.objectives[s.objective].get("tau_upsilon")]
     if len(chosen) < 2:
         return None
-    chosen.sort(key=lambda s: (study.label(s.objective), study.objectives[s.objective]["tau_upsilon"]))
     reference = next((s for s in summaries if s.objective == s.baseline), None)
+    together = on_common_seeds(chosen if reference is None else [*chosen, reference])
+    if not together:
+        return None
+    chosen, reference = together[: len(chosen)], together[-1] if reference is not None else None
+    chosen.sort(key=lambda s: study.objectives[s.objective]["tau_upsilon"])
     figure = new_figure(max(6.0, 0.85 * len(chosen) + 1.5), 3.8)
     axis = figure.subplots()
     for shift, (name, attribute) in zip(
