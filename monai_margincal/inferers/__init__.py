@@ -11,6 +11,7 @@ from monai_margincal.inferers.mask_files import MaskWriter, mask_file_name
 from monai_margincal.inferers.overlays import SaveOverlayd
 from monai_margincal.inferers.scan_evaluator import ScanEvaluator
 from monai_margincal.inferers.scans import ScanDataset
+from monai_margincal.inferers.tensorrt_program import load_tensorrt_program
 from monai_margincal.inferers.volume_slices import VolumeSliceInferer
 from monai_margincal.inferers.weights import COPLENetCheckpointLoader
 
@@ -27,6 +28,7 @@ __all__ = [
     "VolumeSliceInferer",
     "case_file",
     "foreground_probability",
+    "load_tensorrt_program",
     "mask_file_name",
     "voxel_volume_mm3",
 ]

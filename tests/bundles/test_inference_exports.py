@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from monai.bundle import ConfigParser
+from torch.export import Dim
 
 from monai_margincal.networks import COPLENet
 
@@ -50,6 +52,53 @@ def test_ckpt_export(bundle, tmp_path, network, flags):
         x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             assert (program(x) - network(x)).abs().max() < 1e-4
+
+
+@pytest.mark.slow
+def test_export_program(bundle, tmp_path, network):
+    """`torch.export` of the shipped weights with a free batch and plane, saved and loaded, at sizes not exported."""
+    dynamic = {0: Dim.DYNAMIC, 2: Dim.DYNAMIC, 3: Dim.DYNAMIC}
+    torch.export.save(
+        torch.export.export(network, (torch.rand(2, 1, 64, 48),), dynamic_shapes=(dynamic,)), tmp_path / "model.pt2"
+    )
+    program = torch.export.load(tmp_path / "model.pt2").module()
+    for shape in ((1, 1, 64, 64), (3, 1, 50, 70)):
+        x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            assert (program(x) - network(x)).abs().max() < 1e-4
+
+
+@pytest.mark.slow
+def test_onnx_with_a_free_batch_and_plane(tmp_path, network):
+    """What the README gives where the bundle command's fixed size does not do."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    dynamic = {0: Dim.DYNAMIC, 2: Dim.DYNAMIC, 3: Dim.DYNAMIC}
+    example = (torch.rand(2, 1, 64, 48),)
+    torch.onnx.export(network, example, tmp_path / "model.onnx", dynamo=True, dynamic_shapes=(dynamic,), verbose=False)
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    for shape in ((1, 1, 64, 64), (3, 1, 50, 70), (2, 1, 512, 512)):
+        x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+        (found,) = session.run(None, {given.name: x.numpy()})
+        with torch.no_grad():
+            assert np.abs(found - network(x).numpy()).max() < 1e-4
+
+
+def test_the_tensorrt_config_resolves_up_to_the_program(bundle, command, tmp_path):
+    """Without the program and without torch_tensorrt: one line about the first thing that is missing."""
+    names = ("inference", "inference_trt")
+    missing = command(tmp_path, names, expect=1, trt_file=tmp_path / "none.ts")
+    last = missing.output.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert f"no TensorRT program '{tmp_path}/none.ts': make it with" in last
+    parser = ConfigParser()
+    parser.read_config([str(bundle / "configs" / f"{name}.json") for name in names])
+    parser.update(
+        {"bundle_root": str(bundle), "device": "cpu", "network": "$torch.nn.Identity()", "checkpoint": "none.pt"}
+    )
+    evaluator = parser.get_parsed_content("evaluator")
+    assert isinstance(evaluator.network, torch.nn.Identity)
+    assert not evaluator.amp
 
 
 @pytest.mark.slow
