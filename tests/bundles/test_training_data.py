@@ -73,6 +73,33 @@ def test_crops_are_balanced_by_class(workflow, tmp_path):
     assert type(crops[0]["image"]).__name__ == "Tensor", "no metadata is dragged through the training"
 
 
+def test_crops_are_balanced_over_more_classes(workflow, tmp_path):
+    """Four classes by the ratios, one of them in a single slice; a volume without it shares its part among the others."""
+    image, label = volume((64, 64, 40), lesion=False)
+    for index, (value, slices) in enumerate({1: slice(0, 10), 2: slice(20, 30), 3: slice(35, 36)}.items()):
+        label[16 * index : 16 * index + 8, 10:20, slices] = value
+    without = np.where(label == 3, 0, label).astype(np.uint8)
+    write(tmp_path, "a", image, label)
+    write(tmp_path, "b", image, without)
+    write(tmp_path, "v", image, label)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.filterwarnings("ignore", message=".*(log level|nvImageCodec|jit).*")
+        loaded = workflow(
+            ("train",), "train", dataset_dir=str(tmp_path), val_cases="v", lung_crop=False, patch_size=[64, 64],
+            slices_per_volume=200, augmentation_prob=0.0, num_classes=4, class_names=["background", "x", "y", "z"],
+            class_ratios=[0, 1, 1, 2], epochs=1,
+        )  # fmt: skip
+        shares = [
+            [sum(bool((crop["label"] == k).any()) for crop in loaded.train_dataset[case]) / 200 for k in (1, 2, 3)]
+            for case in (0, 1)
+        ]
+    assert shares[0] == pytest.approx([0.25, 0.25, 0.5], abs=0.12)
+    assert shares[1] == pytest.approx([0.5, 0.5, 0], abs=0.12)
+    loaded.evaluator.run()
+    assert {f"val_iou_{name}" for name in "xyz"} < set(loaded.evaluator.state.metrics)
+
+
 def test_augmentation_moves_image_and_label_together(workflow, tmp_path):
     image, label = volume((64, 64, 4))
     image[label == 0] = -1400
