@@ -62,7 +62,7 @@ def infer(workflow, bundle, tmp_path):
 def test_the_demonstration_weights_fit_the_configured_network_and_mark_the_lesions(at_once, configs, bundle):
     assert configs["inference"]["features"] == configs["train"]["features"] == OWN["features"]
     assert (bundle / "models" / "model.pt").stat().st_size < 25e6, "the limit of the model zoo for one file"
-    for case, least in (("lung1", 0.4), ("lung2", 0.8)):
+    for case, least in (("lung1", 0.15), ("lung2", 0.85)):
         mask = array(at_once.cwd / "eval" / "images" / f"{case}_mask.nii.gz")
         assert iou(mask == 1, array(SAMPLES / "labels" / f"{case}.nii.gz") == 1) > least
 
