@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import tempfile
 from collections.abc import Iterator
@@ -85,6 +86,10 @@ def verify_gzip(path: str | os.PathLike[str]) -> None:
     """
     from isal import igzip
 
+    with Path(path).open("rb") as start:
+        magic = start.read(2)
+    if magic != b"\x1f\x8b":  # a short file of another kind would be called one that ends too early
+        raise gzip.BadGzipFile(f"Not a gzipped file ({magic!r})")
     with igzip.open(path) as file:
         while file.read(1 << 20):
             pass

@@ -77,7 +77,7 @@ class Summary:
         baseline: objective that it is compared with: the best of the group "baseline" (by the same decoder).
         comparison: with that baseline over the common seeds; None for the baseline itself.
         against: reference -> comparison with it over the common seeds; empty for other decoders than the first. References are
-            the best baselines, and the study's first baseline under every other decoder: what costs no training.
+            the best baselines, the study's first baseline, and that one under every other decoder: what costs no training.
     """
 
     task: str
@@ -163,7 +163,7 @@ def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
         if decoder == first and baselines:
             baselines.sort(key=lambda name: -_mean_miou(objectives[name], first))
             start = next(name for name in study.objectives if name in baselines)
-            references = [(name, first) for name in baselines[:_REFERENCES]]
+            references = [(name, first) for name in dict.fromkeys([*baselines[:_REFERENCES], start])]
             references += [(start, other) for other in study.decoders if other != first]
         for name, by_seed in objectives.items():
             comparison = None

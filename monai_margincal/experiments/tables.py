@@ -186,7 +186,7 @@ def _references(study: Study, summaries: Sequence[Summary], where: str) -> Table
         ("objective", *names),
         rows if names else (),
         "Paired difference of the foreground mIoU, points [95 % interval over seeds and cases], over the seeds that both have. "
-        "References: the best baselines, and the first baseline under the other decoders, which cost no training.",
+        "References: the best baselines, the first baseline, and that one under the other decoders, which cost no training.",
     )
 
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from ignite.engine import Events
 
 BUNDLE = Path(__file__).resolve().parents[2] / "bundles" / "covid19_ct_lesion_coplenet"
-RANK = int(os.environ["RANK"])
+RANK = int(os.environ.get("RANK", "0"))
 
 #: the same patch of a volume whenever it is asked for, so that what a batch holds is known
 FIXED_PATCHES = [
