@@ -71,6 +71,6 @@ def test_a_gzip_file_is_read_to_its_end(tmp_path):
     path.write_bytes(whole[:-20])
     with pytest.raises(EOFError):
         verify_gzip(path)
-    path.write_bytes(whole + b"more")
+    path.write_bytes(whole + b"something else behind it")
     with pytest.raises(gzip.BadGzipFile):
         verify_gzip(path)

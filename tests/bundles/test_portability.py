@@ -210,12 +210,12 @@ def test_configs_are_declarative_enough_for_scanners(configs):
         assert len(expressions) - len(switches) <= most.get(name, 0), name
         for expression in expressions:
             imported = re.fullmatch(r"\$import ([\w.]+)(?: as \w+)?", expression)
-            assert imported is None or imported[1] in ("logging", "ignite.distributed", "torch_tensorrt"), expression
+            assert imported is None or imported[1] in ("logging", "ignite.distributed"), expression
             assert imported or "import" not in expression, expression
             reaches_out = (
                 r"torch\.(load|hub|jit\.load)\b|\b(eval|exec|open|compile|getattr|globals)\(|\bos\.|subprocess|__|http"
             )
-            assert not re.search(reaches_out, expression) or name == "inference_trt", f"{name}: {expression}"
+            assert not re.search(reaches_out, expression), f"{name}: {expression}"
 
 
 def test_everything_that_is_called_comes_from_installed_packages(bundle, configs, tmp_path, monkeypatch):
@@ -302,18 +302,6 @@ def test_nothing_but_the_decision_is_turned_back(workflow, data, weights, monkey
     assert seen == [(torch.uint8, (1, 32, 32, 3))]
     assert any("convolution" in name for name in operations)
     assert not [name for name in operations if "softmax" in name]
-
-
-def test_the_number_in_the_metadata_is_the_number_of_the_evaluation(workflow, configs, bundle, tmp_path):
-    """Project-MONAI/model-zoo#29: Dice 0.65 was published and 0.72 computed."""
-    stated = configs["metadata"]["eval_metrics"]
-    if not stated:
-        pytest.skip("metadata.json states no number")
-    features = configs["train"]["features"]
-    loaded = workflow(("train", "evaluate"), "train", checkpoint=str(bundle / "models" / "model.pt"), features=features)
-    loaded.run()
-    found = loaded.evaluator.state.metrics
-    assert {name: found[name] for name in stated} == pytest.approx(stated, abs=5e-4)
 
 
 def test_the_readme_says_how_the_network_is_trained_and_fed(bundle, configs):

@@ -40,9 +40,11 @@ def test_evaluation_gives_the_numbers_of_the_documentation(command, bundle, conf
     (line,) = [text for text in (bundle / "docs" / "README.md").read_text().splitlines() if text.startswith(f"| {row}")]
     (flag,) = (f"--{key} {value}" for key, value in flags.items())
     assert f"`{flag}`" in line, "the row tells the command"
-    assert [float(number) for number in re.findall(r"\| *(\d\.\d{4}) *(?=\|)", line)] == found
+    # another processor may add in another order and move a few voxels of the 25,000
+    stated = [float(number) for number in re.findall(r"\| *(\d\.\d{4}) *(?=\|)", line)]
+    assert stated == pytest.approx(found, abs=5e-4)
     if row == "both shipped crops":
-        assert configs["metadata"]["eval_metrics"] == dict(zip(METRICS, found, strict=True))
+        assert configs["metadata"]["eval_metrics"] == dict(zip(METRICS, stated, strict=True))
 
 
 def test_the_weights_are_small_and_hold_only_numbers(checkpoint):
