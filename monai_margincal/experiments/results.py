@@ -171,9 +171,10 @@ def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
                 comparison = _compare(by_seed, decoder, objectives[best], decoder)
             against = {}
             for reference, other in references:
-                versus = None
-                if (name, decoder) != (reference, other):
-                    versus = _compare(by_seed, decoder, objectives[reference], other)
+                if (name, decoder) == (reference, other):
+                    continue
+                known = (reference, other) == (best, decoder)
+                versus = comparison if known else _compare(by_seed, decoder, objectives[reference], other)
                 if versus is not None:
                     against[study.label(reference) + ("" if other == first else f", {other}")] = versus
             summaries.append(_summary(task, protocol, name, decoder, by_seed, best, comparison, against))

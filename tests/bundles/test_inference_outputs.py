@@ -13,6 +13,7 @@ import nibabel
 import numpy as np
 import pytest
 import torch
+from causes import causes
 from monai.bundle import ckpt_export
 from monai.transforms import Compose, LoadImage, Orientation
 from shared import GOLDEN
@@ -236,11 +237,3 @@ def test_published_weights_go_from_conversion_to_a_mask(infer, tmp_path):
         expected = network(planes).softmax(1)[:, 1].permute(1, 2, 0).numpy()
     found = nibabel.orientations.apply_orientation(array(folder / "images" / "thin_probability.nii.gz"), change)
     assert np.abs(found - expected).max() < 1e-4
-
-
-def causes(error):
-    messages = []
-    while error is not None:
-        messages.append(str(error))
-        error = error.__cause__ or error.__context__
-    return "\n".join(messages)

@@ -11,6 +11,7 @@ import nibabel
 import numpy as np
 import pytest
 import torch
+from causes import causes
 from dicom_files import write_series
 
 from monai_margincal.networks import COPLENet
@@ -108,14 +109,6 @@ def test_a_dicom_folder_gives_the_mask_of_its_slices(workflow, weights, tmp_path
     assert found.shape == (40, 48, slices)
     assert np.array_equal(np.asarray(found.dataobj), np.asarray(mask(tmp_path, "a").dataobj))
     assert 0 < np.asarray(found.dataobj).mean() < 1
-
-
-def causes(error):
-    messages = []
-    while error is not None:
-        messages.append(str(error))
-        error = error.__cause__ or error.__context__
-    return "\n".join(messages)
 
 
 def test_an_output_folder_that_cannot_be_written_is_named(workflow, weights, tmp_path):

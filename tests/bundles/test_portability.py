@@ -16,20 +16,12 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from causes import causes
 from monai.transforms import Invertd
 
 from monai_margincal.networks import COPLENet
 
 SMALL = {"features": [8, 16, 32, 64, 128], "num_workers": 0}
-
-
-def causes(error):
-    """The messages of an error and of all that led to it, as a traceback shows them."""
-    messages = []
-    while error is not None:
-        messages.append(str(error))
-        error = error.__cause__ or error.__context__
-    return "\n".join(messages)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import warnings
 import nibabel
 import numpy as np
 import pytest
+from causes import causes
 
 AFFINE = np.diag([-0.7, -0.7, 5.0, 1.0])
 
@@ -192,12 +193,3 @@ def test_a_wrong_label_stops_the_training_and_is_named(workflow, tmp_path, fault
     with pytest.raises(RuntimeError) as raised:
         workflow(("train",), "train", dataset_dir=str(tmp_path), patch_size=[32, 32], epochs=1, val_cases="a").run()
     assert re.search(message, causes(raised.value)), causes(raised.value)
-
-
-def causes(error):
-    """The messages of an error and of all that led to it, as a traceback shows them."""
-    messages = []
-    while error is not None:
-        messages.append(str(error))
-        error = error.__cause__ or error.__context__
-    return "\n".join(messages)

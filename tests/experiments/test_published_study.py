@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from shared import SHARED, needs_shared
 
 from monai_margincal.experiments import Study
-from tests.shared import SHARED, needs_shared
 
 DOCS = Path(__file__).parents[2] / "docs"
 STUDY = DOCS / "study"
