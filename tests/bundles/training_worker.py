@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 from ignite.engine import Events
 
+from monai_margincal.process_group import end_process_group, start_process_group
+
 BUNDLE = Path(__file__).resolve().parents[2] / "bundles" / "covid19_ct_lesion_coplenet"
 RANK = int(os.environ.get("RANK", "0"))
 
@@ -66,7 +68,7 @@ def train(folder: Path, name: str, processes: int = 2, **overrides):
 def meet(folder: Path) -> None:
     """Start the process group, one for all runs of a worker; whoever waits longer than a minute for the other fails."""
     place = f"file://{folder / 'meeting'}"
-    dist.init_process_group("gloo", init_method=place, rank=RANK, world_size=2, timeout=timedelta(seconds=60))
+    start_process_group("cpu", init_method=place, rank=RANK, world_size=2, timeout=timedelta(seconds=60))
 
 
 def everybody(value):
@@ -144,5 +146,5 @@ def early_stop(folder: Path) -> None:
 
 if __name__ == "__main__":
     globals()[sys.argv[2]](Path(sys.argv[1]))
-    dist.destroy_process_group()
+    end_process_group()
     print("every check passed")

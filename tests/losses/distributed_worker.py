@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from monai_margincal import MarginCalibrationLoss
+from monai_margincal.process_group import end_process_group, start_process_group
 
 IGNORED = 255
 
@@ -42,9 +43,7 @@ def single_process(loss, images, labels):
 
 def main() -> None:
     rank = int(os.environ["RANK"])
-    dist.init_process_group(
-        "gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=int(os.environ["WORLD_SIZE"])
-    )
+    start_process_group("cpu", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=int(os.environ["WORLD_SIZE"]))
     local = MarginCalibrationLoss(class_counts=[900, 90, 10], ignore_index=IGNORED)
     everywhere = MarginCalibrationLoss(class_counts=[900, 90, 10], ignore_index=IGNORED, global_mean=True)
     images, labels = data()
@@ -83,7 +82,7 @@ def main() -> None:
         logits = model()(images[mine]).detach()
         torch.testing.assert_close(way(logits, uneven[mine]), everywhere(logits, uneven[mine]))
 
-    dist.destroy_process_group()
+    end_process_group()
     print("every check passed")
 
 

@@ -25,9 +25,10 @@ from datetime import timedelta
 import numpy as np
 import torch.distributed as dist
 from monai.data import DataLoader, Dataset, DistributedSampler
+from monai_margincal.process_group import end_process_group, start_process_group
 from monai_margincal.statistics import count_labels, scan_labels
 
-dist.init_process_group("gloo", timeout=timedelta(seconds=120))
+start_process_group("cpu", timeout=timedelta(seconds=120))
 answers = []
 for folder, mode in json.loads(sys.argv[1]):
     files = folder + "/*.nii.gz"
@@ -45,7 +46,7 @@ for folder, mode in json.loads(sys.argv[1]):
         answers.append(str(error))
 print(json.dumps([dist.get_rank(), answers]), flush=True)
 dist.barrier()
-dist.destroy_process_group()
+end_process_group()
 """
 
 
