@@ -19,6 +19,7 @@ from .figures import (
     difference_figure,
     figure_bytes,
     margin_figure,
+    overview_figure,
     panel_figure,
     sensitivity_figure,
     surrogate_figure,
@@ -105,6 +106,10 @@ def _figures(
             surrogate_figure(),
         )
     }
+    for protocol in dict.fromkeys(summary.protocol for summary in summaries):
+        overview = overview_figure(study, runs, [s for s in summaries if (s.protocol, s.decoder) == (protocol, first)])
+        if overview is not None:
+            figures[f"{protocol}_overview"] = (f"Every objective in every task: {protocol}.", overview)
     for task, protocol in dict.fromkeys((summary.task, summary.protocol) for summary in summaries):
         here = [s for s in summaries if (s.task, s.protocol) == (task, protocol)]
         plain = [s for s in here if s.decoder == first]

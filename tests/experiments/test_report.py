@@ -11,6 +11,7 @@ import pytest
 from experiments.tiny_study import tiny_config, write_cases
 
 from monai_margincal.experiments import Study, published, run_study, write_report
+from monai_margincal.experiments.figures import overview_figure
 from monai_margincal.experiments.results import collect_runs, on_common_seeds, results_csv, summarise
 from monai_margincal.experiments.scores import foreground_mean, iou
 from monai_margincal.experiments.tables import Table
@@ -104,6 +105,21 @@ def test_figures_and_tables_are_written(files):
     assert "| Ours (margins) |" in text
     assert "71.3" in text  # the paper's number beside ours
     assert files["tables.tex"].read_text().count(r"\begin{table}") == len(re.findall(r"^\| ---", text, re.M))
+
+
+def test_the_overview_shows_every_task_with_its_difference_to_cross_entropy(finished):
+    study, output = finished
+    runs = collect_runs(study, output)
+    summaries = [s for s in summarise(study, runs) if s.decoder == "argmax"]
+    axis = overview_figure(study, runs, summaries).axes[0]
+    shown = sorted(float(text.get_text().replace("\N{MINUS SIGN}", "-")) for text in axis.texts)
+    expected = [100 * s.against[study.label("ce")].difference for s in summaries if study.label("ce") in s.against]
+    assert shown == pytest.approx(sorted(expected), abs=0.0051)
+    heads = dict(tick.get_text().split("\n", 1) for tick in axis.get_xticklabels())
+    assert set(heads) == {"slices", "volumes"}
+    (counts,) = {tuple(run.record["training_counts"]) for run in runs if run.cell.task == "volumes"}
+    assert f"foreground {100 * sum(counts[1:]) / sum(counts):.2g} %" in heads["volumes"]
+    assert overview_figure(study, runs, [s for s in summaries if s.task == "slices"]) is None, "one task needs none"
 
 
 def test_the_same_cells_give_the_same_files(finished, files):

@@ -6,6 +6,7 @@ from .canvas import figure_bytes, new_figure
 from .convergence import convergence_figure
 from .differences import class_figure, decoder_figure, difference_figure
 from .margins import margin_figure
+from .overview import overview_figure
 from .panels import panel_figure
 from .sensitivity import sensitivity_figure
 from .surrogates import surrogate_figure
@@ -18,6 +19,7 @@ __all__ = [
     "figure_bytes",
     "margin_figure",
     "new_figure",
+    "overview_figure",
     "panel_figure",
     "sensitivity_figure",
     "surrogate_figure",
