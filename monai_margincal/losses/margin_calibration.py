@@ -109,7 +109,8 @@ class MarginCalibrationLoss(_Loss):
             normalization: "sum" or "counts", how margins from counts are scaled.
             positive_weight: weight of the false-negative terms: a number, or one per class.
             negative_weight: weight of the false-positive terms: "mean" = 1/C, a number, or one per class.
-            base: of the logarithm: 2 (the paper) or "e" (the released code).
+            base: of the logarithm: 2 (the paper) or "e" (the released code). Classes below 1 % of the voxels were learnt far
+                sooner with "e" (docs/objectives.md).
             reduction: "mean" (over valid voxels), "sum", or "none".
             ignore_index: label of voxels that do not count.
             global_mean: with several processes, divide by the mean number of valid voxels per process instead of one's own, so

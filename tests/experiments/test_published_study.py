@@ -16,7 +16,7 @@ from monai_margincal.experiments import Study
 DOCS = Path(__file__).parents[2] / "docs"
 STUDY = DOCS / "study"
 NAMES = sorted(path.parent.name for path in STUDY.glob("*/results.csv"))
-DATA = {"hippocampus": "hippocampus_mr", "lung": "lung_ct"}
+DATA = {"hippocampus": "hippocampus_mr", "rarity": "hippocampus_mr", "lung": "lung_ct"}
 
 #: a difference with its interval, as the tables and the pages write it
 DIFFERENCE = re.compile(r"[+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\]")
