@@ -98,6 +98,7 @@ TRAIN = {
     "tau": (2.0, lambda p: np.isclose(margins(p["loss_function"])[0].sum(), 2.0)),
     "upsilon": (10.0, lambda p: torch.allclose(margins(p["loss_function"])[1], UPSILON_10)),
     "normalization": ("counts", lambda p: not np.isclose(margins(p["loss_function"])[0].sum(), 1.0)),
+    "base": ("e", lambda p: p["loss_function"].natural, {"loss": "margin"}),
     "positive_weight": ([1.0, 2.5], lambda p: "2.5" in repr(p["loss_function"]), {"loss": "margin"}),
     "negative_weight": (0.125, lambda p: "0.125" in repr(p["loss_function"]), {"loss": "margin"}),
     "lambda_margin": (0.5, lambda p: p["loss_function"].lambda_margin == 0.5),
