@@ -30,8 +30,8 @@ TUNABLES = {
     "weight_decay", "poly_power", "load_pretrain", "checkpoint", "resume_from", "grid_tolerance", "window_level", "window_width",
     "axcodes", "patch_size", "class_ratios", "augmentation_prob", "num_classes", "class_names", "features", "dropout", "norm",
     "loss", "include_background", "tau", "upsilon", "normalization", "base", "positive_weight", "negative_weight",
-    "lambda_margin", "lambda_dice", "lambda_tversky", "global_mean", "roi_size", "sw_batch_size", "overlap", "stitch_device", "class_counts",
-    "output_dir", "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
+    "lambda_margin", "lambda_dice", "lambda_tversky", "global_mean", "roi_size", "sw_batch_size", "overlap", "stitch_device",
+    "class_counts", "output_dir", "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
     "channels_last", "compile", "cudnn_benchmark",
 }  # fmt: skip
 INFERENCE_ONLY = {
