@@ -54,7 +54,8 @@ def test_no_thread_of_gloo_outlives_the_interpreter(tmp_path):
 def test_torch_alone_leaves_them(tmp_path):
     """Why this module exists; when torch mends it, this fails and the module can go."""
     _, output = run_two(tmp_path, "dist.init_process_group('gloo')", "dist.destroy_process_group()")
-    assert output.count("threads of gloo at exit") == 2
+    # of one at least: after its crash the launcher may end the other one early
+    assert "threads of gloo at exit" in output
 
 
 @pytest.fixture
