@@ -16,6 +16,7 @@ from monai_margincal.process_group import end_process_group, start_process_group
 THREADS_AT_EXIT = Path(__file__).parent / "threads_at_exit"
 
 WORKER = """
+import os
 import torch
 import torch.distributed as dist
 from monai_margincal.process_group import end_process_group, start_process_group
@@ -25,7 +26,7 @@ def work():
     network.itself = [network]  # a cycle, as an engine with handlers is
     gathered = [None, None]
     dist.all_gather_object(gathered, dist.get_rank())
-    print("gathered", gathered, flush=True)
+    os.write(1, f"gathered {gathered}\\n".encode())  # at once: the other process writes there too
     %(end)s
 
 %(start)s
