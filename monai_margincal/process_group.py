@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 from typing import Any
 
 import torch
@@ -33,10 +34,9 @@ def start_process_group(device: torch.device | str = "cpu", **options: Any) -> N
         'gloo'
         >>> end_process_group()
     """
-    import torch.distributed.nn.functional
-
     on_cuda = torch.device(device).type == "cuda"
     if not dist.is_initialized():
+        importlib.import_module("torch.distributed.nn.functional")
         dist.init_process_group("nccl" if on_cuda else "gloo", **options)
     if on_cuda:
         torch.cuda.set_device(device)

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Comparison", "confusion_matrix", "foreground_mean", "iou", "paired_comparison", "precision", "recall"]
+__all__ = [
+    "Comparison",
+    "confusion_matrix",
+    "foreground_mean",
+    "iou",
+    "paired_comparison",
+    "precision",
+    "recall",
+    "signed_points",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -154,3 +163,13 @@ def paired_comparison(
         losses=int((by_seed < -tolerance).sum()),
         case_wins=float((by_case > 0).mean()),
     )
+
+
+def signed_points(difference: float) -> str:
+    """A difference of two shares of 1 in points, with its sign.
+
+    Example:
+        >>> signed_points(-0.0034)
+        '−0.34'
+    """
+    return f"{100 * difference:+.2f}".replace("-", "−")

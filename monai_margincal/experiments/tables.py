@@ -10,7 +10,7 @@ import numpy as np
 
 from . import published
 from .results import Summary, on_common_seeds
-from .scores import Comparison
+from .scores import Comparison, signed_points
 from .study import Study
 
 __all__ = ["Table", "study_tables"]
@@ -169,7 +169,7 @@ def _rank(summary: Summary) -> tuple[int, float]:
 
 
 def _interval(versus: Comparison) -> str:
-    return f"{_signed(versus.difference)} [{_signed(versus.low)}, {_signed(versus.high)}]"
+    return f"{signed_points(versus.difference)} [{signed_points(versus.low)}, {signed_points(versus.high)}]"
 
 
 def _references(study: Study, summaries: Sequence[Summary], where: str) -> Table:
@@ -200,7 +200,8 @@ def _decoders(study: Study, summaries: Sequence[Summary], where: str) -> Table:
         base = found[names[0]].miou
         row = [study.label(objective), _percent(base)]
         row += [
-            f"{_percent(found[name].miou)} ({_signed(float((found[name].miou - base).mean()))})" for name in names[1:]
+            f"{_percent(found[name].miou)} ({signed_points(float((found[name].miou - base).mean()))})"
+            for name in names[1:]
         ]
         rows.append(tuple(row))
     return Table(
@@ -335,10 +336,6 @@ def _spread(values: np.ndarray) -> str:
     """Mean ± standard deviation; one seed has none."""
     text = _percent(values)
     return f"{text} ± {100 * float(np.std(values, ddof=1)):.2f}" if len(values) > 1 else text
-
-
-def _signed(value: float) -> str:
-    return f"{100 * value:+.2f}".replace("-", "−")
 
 
 def _bar(cells: Sequence[str]) -> str:

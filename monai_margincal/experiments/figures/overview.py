@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..results import Run, Summary
+from ..scores import signed_points
 from ..study import Study
 from .canvas import group_colour, new_figure
 
-#: points of difference at which the colour is full
-_FULL = 5.0
+#: difference at which the colour is full
+_FULL = 0.05
 
 
 def overview_figure(study: Study, runs: Sequence[Run], summaries: Sequence[Summary]) -> Any | None:
@@ -39,9 +40,10 @@ def overview_figure(study: Study, runs: Sequence[Run], summaries: Sequence[Summa
         for column, task in enumerate(tasks):
             versus = found[objective, task].against.get(study.label(first)) if (objective, task) in found else None
             if versus is not None:
-                differences[row, column] = 100 * versus.difference
+                differences[row, column] = versus.difference
                 bold[row, column] = versus.low > 0 or versus.high < 0
-    order = [row for row in np.argsort(-_means(differences), kind="stable") if np.isfinite(differences[row]).any()]
+    compared = np.flatnonzero(np.isfinite(differences).any(1))
+    order = compared[np.argsort(-np.nanmean(differences[compared], 1), kind="stable")]
     figure = new_figure(3.2 + 1.7 * len(tasks), 0.3 * len(order) + 1.6)
     axis = figure.subplots()
     axis.imshow(differences[order], cmap="RdBu", vmin=-_FULL, vmax=_FULL, aspect="auto")
@@ -50,7 +52,7 @@ def overview_figure(study: Study, runs: Sequence[Run], summaries: Sequence[Summa
             if np.isfinite(value):
                 dark = abs(value) > 0.6 * _FULL
                 axis.text(
-                    column, place, f"{value:+.2f}".replace("-", "\N{MINUS SIGN}"), ha="center", va="center", fontsize=9,
+                    column, place, signed_points(value), ha="center", va="center", fontsize=9,
                     color="white" if dark else "black", fontweight="bold" if bold[row, column] else "normal",
                 )  # fmt: skip
     axis.set_yticks(range(len(order)), [study.label(objectives[row]) for row in order], fontsize=9)
@@ -76,9 +78,3 @@ def _foreground_share(runs: Sequence[Run], task: str) -> float:
     """Share of the foreground in the training voxels, mean over the runs."""
     counts = [np.asarray(run.record["training_counts"], float) for run in runs if run.cell.task == task]
     return float(np.mean([count[1:].sum() / count.sum() for count in counts])) if counts else 0.0
-
-
-def _means(differences: np.ndarray) -> np.ndarray:
-    """Mean of every row over the tasks that it has; rows without any come last."""
-    known = np.isfinite(differences)
-    return np.where(known.any(1), np.where(known, differences, 0).sum(1) / np.maximum(known.sum(1), 1), -np.inf)
