@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 
 #: public name -> module that defines it
 _EXPORTS = {
-    "ClassCounts": "counts",
+    "ClassCounts": "counting",
     "ClassMargins": "margins",
     "class_margins": "margins",
     "generalization_bound": "margins",

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the findings."""
-    from ..bundle import check_bundle
+    from ..bundle.check import check_bundle
 
     findings = check_bundle(
         arguments.bundle, dict(_override(text) for text in arguments.override), arguments.dataset_dir

@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     for failure in scan.failures:
         print(f"left out: {failure.message}")
     if arguments.report:
-        from ..statistics import write_report
+        from ..statistics.report import write_report
 
         write_report(scan, arguments.report)
         print(f"written: {arguments.report}")
@@ -97,7 +97,7 @@ def _show(counts: Any, arguments: argparse.Namespace) -> None:
 
 def _merged(paths: list[str]) -> Any:
     """Sum of the files; their cases are told apart by the name of their file where they share names."""
-    from ..counts import ClassCounts
+    from ..counting.class_counts import ClassCounts
 
     parts = {path: ClassCounts.from_json(path) for path in paths}
     if len(parts) < len(paths):
@@ -116,7 +116,7 @@ def _process_group() -> Iterator[int]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield 0
         return
-    from ..process_group import end_process_group, start_process_group
+    from ..processes import end_process_group, start_process_group
 
     start_process_group("cpu")
     try:

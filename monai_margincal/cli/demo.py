@@ -206,7 +206,7 @@ def _role(case: str) -> str:
 
 
 def _picture(output: Path, masks: dict[str, str], rows: dict[str, dict[str, float]]) -> None:
-    from ..visualize import load_view, save_overlay
+    from ..outputs.segmentation_view import load_view, save_overlay
 
     views = [
         load_view(

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the table and the JSON."""
-    from ..counts import ClassCounts
+    from ..counting.class_counts import ClassCounts
     from ..margins import class_margins
 
     counts = ClassCounts.from_json(arguments.counts)

@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the counts, write the page."""
-    from ..counts import ClassCounts
-    from ..statistics import write_report
+    from ..counting.class_counts import ClassCounts
+    from ..statistics.report import write_report
 
     write_report(
         ClassCounts.from_json(arguments.counts),

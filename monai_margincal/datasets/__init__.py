@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from monai_margincal.datasets.datalist_file import read_datalist
-from monai_margincal.datasets.folder import IMAGE_ENDINGS, folder_datalist
-from monai_margincal.datasets.named_cases import NamedCacheDataset
-from monai_margincal.datasets.same_grid import CheckSameGridD, CheckSameGridd, CheckSameGridDict
-from monai_margincal.datasets.splits import select_cases, split_datalist
-from monai_margincal.datasets.uestc_covid19 import UESTC_COVID19_SPLITS, uestc_covid19_datalist
+from .case_files import case_file, mask_file_name
+from .datalist_file import read_datalist
+from .folder import IMAGE_ENDINGS, folder_datalist
+from .named_cases import NamedCacheDataset
+from .scans import ScanDataset
+from .splits import select_cases, split_datalist
+from .uestc_covid19 import UESTC_COVID19_SPLITS, uestc_covid19_datalist
 
 __all__ = [
-    "CheckSameGridD",
-    "CheckSameGridDict",
-    "CheckSameGridd",
     "IMAGE_ENDINGS",
     "NamedCacheDataset",
+    "ScanDataset",
     "UESTC_COVID19_SPLITS",
+    "case_file",
     "folder_datalist",
+    "mask_file_name",
     "read_datalist",
     "select_cases",
     "split_datalist",

@@ -6,7 +6,7 @@ from typing import Any
 
 from monai.data import CacheDataset
 
-from monai_margincal.errors import naming_files
+from ..errors import naming_files
 
 
 class NamedCacheDataset(CacheDataset):

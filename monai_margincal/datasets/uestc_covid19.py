@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from monai_margincal.datasets.folder import folder_datalist
+from .folder import folder_datalist
 
 #: part -> section -> case numbers. Part 1 has labels by non-experts, part 2 by experts; their numbers overlap.
 UESTC_COVID19_SPLITS: dict[int, dict[str, range]] = {

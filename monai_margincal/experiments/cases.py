@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..counts import ClassCounts
+from ..counting.class_counts import ClassCounts
 
 __all__ = ["Case", "CaseStore", "TaskCases", "class_counts", "select_task_cases"]
 

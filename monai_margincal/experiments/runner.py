@@ -25,9 +25,9 @@ from ..files import replacing, write_text
 from .cases import class_counts
 from .evaluation import evaluate, validation_curve_point
 from .objectives import Objective
-from .samples import SampleStream
+from .sample_stream import SampleStream
 from .study import PRETRAINING, Cell, Study
-from .training import train
+from .train import train
 
 __all__ = ["RunSummary", "load_record", "record_path", "run_study"]
 

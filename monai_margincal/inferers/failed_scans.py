@@ -6,15 +6,23 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
-from monai_margincal.errors import CaseError
-from monai_margincal.inferers.case_files import IN_MEMORY, case_file
-from monai_margincal.inferers.class_volumes import SaveClassVolumesd
+from ..datasets.case_files import IN_MEMORY, case_file
+from ..errors import CaseError
 
 _logger = logging.getLogger(__name__)
 
 #: put behind the name of a result that an earlier run left
 OUTDATED = ".outdated"
+
+
+class _Table(Protocol):
+    """A table with a row per scan, such as `monai_margincal.outputs.SaveClassVolumesd` writes."""
+
+    path: Path
+
+    def write_error(self, scan: str, reason: str) -> None: ...
 
 
 class FailedScans:
@@ -43,7 +51,7 @@ class FailedScans:
         output_dir: str | os.PathLike[str],
         data_root_dir: str | os.PathLike[str] = "",
         results: Sequence[Sequence[str]] = (("mask", ".nii.gz"),),
-        volumes: SaveClassVolumesd | None = None,
+        volumes: _Table | None = None,
     ) -> None:
         self.output_dir = output_dir
         self.data_root_dir = data_root_dir

@@ -9,10 +9,10 @@ from monai.data import MetaTensor
 from monai.engines import SupervisedEvaluator
 from monai.utils import ImageMetaKey, MONAIEnvVars, ensure_tuple
 
-from monai_margincal.errors import CaseError, root_message
-from monai_margincal.inferers.case_files import IN_MEMORY
-from monai_margincal.inferers.failed_scans import FailedScans
-from monai_margincal.inferers.scans import FAILURE
+from ..datasets.case_files import IN_MEMORY
+from ..datasets.scans import FAILURE
+from ..errors import CaseError, root_message
+from .failed_scans import FailedScans
 
 
 class ScanEvaluator(SupervisedEvaluator):

@@ -15,7 +15,7 @@ from monai.losses import DiceLoss, TverskyLoss
 from monai.utils import LossReduction
 from torch.nn.modules.loss import _Loss
 
-from ..counts import ClassCounts
+from ..counting.class_counts import ClassCounts
 from ..margins import ClassMargins
 from ..ops.targets import plain_tensor
 from ._targets import one_hot_target

@@ -12,7 +12,7 @@ import torch
 from monai.utils import LossReduction
 from torch.nn.modules.loss import _Loss
 
-from ..counts import ClassCounts
+from ..counting.class_counts import ClassCounts
 from ..margins import ClassMargins, class_margins
 from ..ops import margin_calibration
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from ..counts import as_class_counts
+from ..counting.class_counts import as_class_counts
 from .class_margins import ClassMargins
 from .surrogates import logit_margins, rho_margin_loss
 
@@ -168,7 +168,7 @@ def generalization_bound(
         F   = C(Theta) + (rho_max / (4 c)) sqrt(2 m log(2 c / eta))
 
     Args:
-        counts: class counts of the training set, in any form that `monai_margincal.counts.as_class_counts` takes.
+        counts: class counts of the training set, in any form that `monai_margincal.counting.as_class_counts` takes.
         margins: margin-offsets of the same classes; mu_k = rho_k0 / rho_0k.
         complexity: C(Theta) >= 0, the complexity of the network. The paper gives no way to compute it.
         pixels_per_image: m >= 1.

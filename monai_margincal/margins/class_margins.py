@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..counts import as_class_counts
+from ..counting.class_counts import as_class_counts
 
 __all__ = ["ClassMargins", "class_margins"]
 
@@ -113,7 +113,7 @@ def class_margins(
     An absent class (count 0) gets the margins 0 and no share of tau, with one warning that names it.
 
     Args:
-        counts: whatever `monai_margincal.counts.as_class_counts` takes: `ClassCounts`, counts per class (C,), a mapping
+        counts: whatever `monai_margincal.counting.as_class_counts` takes: `ClassCounts`, counts per class (C,), a mapping
             id -> count, a path.
         tau: scale of the margins, >= 0, in units of the logits: the sum of all rho_0k under "sum". 0 gives margins of 0.
         upsilon: sets the ratio rho_k0 / rho_0k; greater than p_k / sqrt(n - n_k) of every present class. The larger, the

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .checkpoint_loader import COPLENetCheckpointLoader
 from .convert import convert_coplenet_state_dict, coplenet_config_of
 from .coplenet import COPLENet
 
-__all__ = ["COPLENet", "convert_coplenet_state_dict", "coplenet_config_of"]
+__all__ = ["COPLENet", "COPLENetCheckpointLoader", "convert_coplenet_state_dict", "coplenet_config_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .largest import largest_class
-from .margin_calibration import margin_calibration
+from .operator import margin_calibration
 from .ranks import mean_over_ranks
 
 __all__ = ["largest_class", "margin_calibration", "mean_over_ranks"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..counts import ClassCounts, as_class_counts
+from ..counting.class_counts import ClassCounts, as_class_counts
 
 _NORMALIZATIONS = ("none", "mean", "sum")
 

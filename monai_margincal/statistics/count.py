@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..counts import ClassCounts
+from ..counting.class_counts import ClassCounts
 from .scan import scan_labels
 
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..counts import ClassCounts
-from ..transforms.class_ids import declared_class_ids
+from ..counting.class_counts import ClassCounts
+from ..counting.class_ids import declared_class_ids
 from .count import count_labels
 
 try:

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .case_record import CaseRecord
-from .count_file import count_file
+from ..counting.case_record import CaseRecord
+from ..counting.label_file import count_file
 
 
 def count_files(

@@ -18,7 +18,7 @@ def main() -> None:
     # Libraries print to standard output; the answers go where only this function writes.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    from monai_margincal.statistics.count_file import count_file
+    from ..counting.label_file import count_file
 
     for line in sys.stdin:
         task = json.loads(line)

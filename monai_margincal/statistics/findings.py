@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .case_record import CaseRecord
-from .formats import describe_label
+from ..counting.case_record import CaseRecord
+from ..formats import describe_label
 from .identity import fingerprint
 from .scan import LabelScan
 

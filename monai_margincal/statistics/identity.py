@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .formats import describe_label
+from ..formats import describe_label
 
 #: Up to this size a file is fingerprinted as a whole; beyond it by blocks at its ends and spread over it.
 _WHOLE_BYTES = 64 << 20

@@ -16,10 +16,10 @@ from monai.data.meta_tensor import MetaTensor
 from monai.data.utils import decollate_batch
 from monai.transforms.transform import Randomizable
 
+from ..counting.case_names import case_name
+from ..counting.case_record import CaseRecord
+from ..counting.label_file import count_file, spacing_and_volume
 from ..transforms.count_labels import CountLabels, file_of
-from .case_names import case_name
-from .case_record import CaseRecord
-from .count_file import count_file, spacing_and_volume
 from .identity import item_identity, transform_identity
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .case_record import CaseRecord
+from ..counting.case_record import CaseRecord
 
 try:
     import fcntl

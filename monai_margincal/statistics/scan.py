@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from ..counts import ClassCounts
-from ..transforms.class_ids import as_integer, declared_class_ids
-from ..transforms.voxel_counts import select_classes
-from .case_names import case_names
-from .case_record import CaseRecord, Failure
+from ..counting.case_names import case_names
+from ..counting.case_record import CaseRecord, Failure
+from ..counting.class_counts import ClassCounts
+from ..counting.class_ids import as_integer, declared_class_ids
+from ..counting.voxel_counts import select_classes
 from .file_pool import count_files
 from .identity import file_identity
 from .journal import Journal

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from monai_margincal.training.epoch_seed import EpochSeedHandler
-from monai_margincal.training.training_state import TrainingState
-from monai_margincal.training.warm_up import WarmUpHandler, WarmUpLoss
-from monai_margincal.training.whole_files import WholeFileCheckpointSaver
+from .epoch_seed import EpochSeedHandler
+from .training_state import TrainingState
+from .warm_up import WarmUpHandler, WarmUpLoss
+from .whole_files import WholeFileCheckpointSaver
 
 __all__ = ["EpochSeedHandler", "TrainingState", "WarmUpHandler", "WarmUpLoss", "WholeFileCheckpointSaver"]

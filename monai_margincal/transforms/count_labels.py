@@ -12,10 +12,10 @@ from monai.data.meta_tensor import MetaTensor
 from monai.transforms.transform import MapTransform, Transform
 from monai.utils.enums import TransformBackends
 
-from ..counts import ClassCounts
-from .class_ids import as_integer, declared_class_ids
-from .one_hot import one_hot_voxel_counts
-from .voxel_counts import VoxelCounts, label_voxel_counts
+from ..counting.class_counts import ClassCounts
+from ..counting.class_ids import as_integer, declared_class_ids
+from ..counting.one_hot import one_hot_voxel_counts
+from ..counting.voxel_counts import VoxelCounts, label_voxel_counts
 
 #: Entries of ``MetaTensor.meta`` (and of the item, for labels without meta data) that `CountLabels` writes.
 COUNTS_KEY = "class_counts"

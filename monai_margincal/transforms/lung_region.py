@@ -240,7 +240,7 @@ class LungRegionCropd(Cropd):
     lost to a training, so a label named by ``label_key`` gives a warning with its file and the number of voxels lost.
 
     Args:
-        keys: keys of the items to crop, all on one grid (see :class:`monai_margincal.datasets.CheckSameGridd`).
+        keys: keys of the items to crop, all on one grid (see :class:`monai_margincal.transforms.CheckSameGridd`).
         source_key: key of the CT in Hounsfield units in which the lungs are looked for.
         margin_mm: width of the margin around the lungs in mm, one number or one per axis of the image.
         allow_missing_keys: skip a key that is absent.

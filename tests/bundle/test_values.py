@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from monai.bundle import ConfigParser
 
-from monai_margincal.bundle import bundle_dir, check_bundle
-from monai_margincal.bundle.components import check_components
-from monai_margincal.bundle.formats import check_formats
-from monai_margincal.bundle.properties import check_properties
+from monai_margincal.bundle import bundle_dir
+from monai_margincal.bundle.check import check_bundle
+from monai_margincal.bundle.check.components import check_components
+from monai_margincal.bundle.check.properties import check_properties
+from monai_margincal.bundle.check.tensor_formats import check_formats
 from monai_margincal.samples import sample_dir
 
 CONFIGS = Path(bundle_dir("covid19_ct_lesion_coplenet")) / "configs"

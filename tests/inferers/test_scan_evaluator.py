@@ -12,8 +12,10 @@ import torch
 from monai.data import DataLoader
 from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, SaveImaged
 
+from monai_margincal.datasets import ScanDataset
 from monai_margincal.errors import CaseError
-from monai_margincal.inferers import FailedScans, SaveClassVolumesd, ScanDataset, ScanEvaluator
+from monai_margincal.inferers import FailedScans, ScanEvaluator
+from monai_margincal.outputs import SaveClassVolumesd
 
 
 class Marks(torch.nn.Module):

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from monai_margincal import MarginCalibrationLoss
-from monai_margincal.process_group import end_process_group, start_process_group
+from monai_margincal.processes import end_process_group, start_process_group
 
 IGNORED = 255
 

@@ -28,8 +28,8 @@ from monai.transforms import (
 from shared import SHARED, needs_shared
 
 import monai_margincal
+from monai_margincal.counting.case_names import case_names
 from monai_margincal.statistics import count_labels, scan_labels
-from monai_margincal.statistics.case_names import case_names
 
 LOAD = [LoadImaged("label"), EnsureChannelFirstd("label")]
 

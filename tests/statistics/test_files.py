@@ -12,9 +12,9 @@ import pytest
 import SimpleITK as sitk
 from shared import SHARED, needs_shared
 
-from monai_margincal.statistics.count_file import count_file
-from monai_margincal.statistics.formats import describe_label
-from monai_margincal.transforms.voxel_counts import value_counts
+from monai_margincal.counting.label_file import count_file
+from monai_margincal.counting.voxel_counts import value_counts
+from monai_margincal.formats import describe_label
 
 DATA = (SHARED or Path()) / "data"
 

@@ -17,7 +17,7 @@ import pytest
 import SimpleITK as sitk
 from PIL import Image
 
-from monai_margincal.statistics.count_file import count_file
+from monai_margincal.counting.label_file import count_file
 
 LABEL = np.random.default_rng(5).choice([0, 0, 0, 1, 2, 7], (11, 9, 6)).astype(np.uint8)
 

@@ -18,9 +18,9 @@ import pytest
 from monai.data import Dataset
 from monai.transforms import Compose, EnsureChannelFirstd, Lambdad, LoadImaged, RandSpatialCropd, Spacingd
 
+from monai_margincal.counting.case_record import CaseRecord
 from monai_margincal.statistics import count_labels
 from monai_margincal.statistics import scan as scan_module
-from monai_margincal.statistics.case_record import CaseRecord
 from monai_margincal.statistics.journal import Journal
 
 LOAD = [LoadImaged("label"), EnsureChannelFirstd("label")]
@@ -212,7 +212,7 @@ def test_torn_and_foreign_lines_are_not_used(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from monai_margincal.statistics.case_record import CaseRecord
+from monai_margincal.counting.case_record import CaseRecord
 from monai_margincal.statistics.journal import Journal
 journal = Journal(sys.argv[1], {"ids": None})
 for case in range(300):

@@ -25,7 +25,7 @@ from datetime import timedelta
 import numpy as np
 import torch.distributed as dist
 from monai.data import DataLoader, Dataset, DistributedSampler
-from monai_margincal.process_group import end_process_group, start_process_group
+from monai_margincal.processes import end_process_group, start_process_group
 from monai_margincal.statistics import count_labels, scan_labels
 
 start_process_group("cpu", timeout=timedelta(seconds=120))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .data import report_data
+from .content import report_data
 from .page import render_report, write_report
 
 __all__ = ["render_report", "report_data", "write_report"]

@@ -13,7 +13,7 @@ from typing import Any
 from ...files import write_text
 from ..findings import Finding
 from .charts import drift_chart, frequency_chart, margin_curves, percent, presence_map, shown
-from .data import report_data
+from .content import report_data
 
 #: first words of every page, by which a report is known again
 _MARK = "<!DOCTYPE html>\n<!-- monai_margincal report -->\n"

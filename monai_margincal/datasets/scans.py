@@ -1,0 +1,160 @@
+"""The list of scans to segment: refused before anything is loaded if results would collide, and named where one fails."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from monai.data import Dataset, MetaTensor
+
+from ..errors import CaseError, root_message
+from ..formats.dicom_series import check_dicom_series
+from ..formats.nifti_scan import check_nifti
+from .case_files import case_file
+
+#: a chest CT in Hounsfield units holds air below and tissue above this
+_LUNG_AND_TISSUE = -500.0
+
+#: key of the reason in an item that stands for a scan which could not be read
+FAILURE = "failure"
+
+
+class ScanDataset(Dataset):
+    """Data set of whole scans that says which scan it could not read, and warns of one that is hardly a CT in Hounsfield units.
+
+    A prepared scan is a tensor (1, X, Y, Z). Voxels that are not a number (padding of some programs) would make every number of
+    their slice one that is not: they get the lowest value of the scan, which is air, and the scan warns.
+
+    Args:
+        data: items with a file or folder at ``image_key``.
+        transform: prepares an item.
+        image_key: key of the scan.
+        data_root_dir: folder of the data set, as given to the transforms that save: two scans whose results would have the
+            same name are refused.
+        window: the Hounsfield units that ``transform`` maps to 0 and 1. Given, a scan without a voxel below -500 HU (no air)
+            or without one above (no tissue) warns: it may be scaled, or another modality. It is not an error, because the
+            numbers alone cannot tell.
+        allow_gaps: take a DICOM series in which a slice is missing, with a warning.
+        hand_over_errors: give ``{image_key: path, "failure": one line}`` for a scan that cannot be read or prepared, for
+            :class:`ScanEvaluator`, which goes on with the others; by default it is raised.
+
+    Raises:
+        ValueError: ``data`` is empty, an item has no ``image_key``, or the results of two scans would have the same name.
+        FileNotFoundError: a scan does not exist.
+        CaseError: on access: a scan cannot be read or prepared, is no single volume of three axes, or holds no number; the
+            message names it and the cause in one line.
+
+    Example:
+        >>> ScanDataset([], transform=None)
+        Traceback (most recent call last):
+        ValueError: the list of scans is empty, expected at least one {'image': file or folder}
+    """
+
+    def __init__(
+        self,
+        data: Sequence[Mapping[str, Any]],
+        transform: Callable[..., Any] | None,
+        image_key: str = "image",
+        data_root_dir: str = "",
+        window: Sequence[float] | None = None,
+        allow_gaps: bool = False,
+        hand_over_errors: bool = False,
+    ) -> None:
+        if len(data) == 0:
+            raise ValueError(f"the list of scans is empty, expected at least one {{{image_key!r}: file or folder}}")
+        results: dict[Path, str] = {}
+        for item in data:
+            if image_key not in item:
+                raise ValueError(f"an item of the list of scans has the keys {sorted(item)}, expected {image_key!r}")
+            scan = item[image_key]
+            if not isinstance(scan, str | Path):
+                continue  # an array, from a client that reads by itself
+            if not Path(scan).exists():
+                raise FileNotFoundError(f"scan not found: {scan}")
+            result = case_file({"filename_or_obj": str(scan)}, "", "", "", data_root_dir)
+            if result in results:
+                raise ValueError(f"the results of {results[result]} and {scan} would have the same name, {result}")
+            if ".." in result.parts:
+                raise ValueError(f"{scan} does not lie in the data set's folder {data_root_dir}")
+            results[result] = str(scan)
+        super().__init__(data, transform)
+        self.image_key = image_key
+        self.allow_gaps = allow_gaps
+        self.hand_over_errors = hand_over_errors
+        self.window = None if window is None else (float(window[0]), float(window[1]))
+
+    def _transform(self, index: int) -> Any:
+        scan = self.data[index][self.image_key]
+        try:
+            expected = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
+            item = super()._transform(index)
+            if isinstance(image := item[self.image_key], torch.Tensor):
+                _all_slices_read(image, expected)
+                item[self.image_key] = _numbers_only(scan, _one_volume(image))
+        except Exception as error:
+            reason = f"{scan}: cannot be read or prepared: {root_message(error)}"
+            if self.hand_over_errors:
+                return {self.image_key: str(scan), FAILURE: reason}
+            raise CaseError(reason) from error
+        if self.window is not None:
+            self._warn_if_not_hounsfield(scan, item[self.image_key])
+        return item
+
+    def _warn_if_not_hounsfield(self, scan: Any, image: torch.Tensor) -> None:
+        assert self.window is not None
+        black, white = self.window
+        low, high = (black + float(value) * (white - black) for value in torch.aminmax(image))
+        if not black < _LUNG_AND_TISSUE < white or low < _LUNG_AND_TISSUE < high:
+            return
+        missing = "air below" if low >= _LUNG_AND_TISSUE else "tissue above"
+        warnings.warn(
+            f"{scan}: found values from {low:.0f} to {high:.0f} within the window of {black:.0f} to {white:.0f} HU and no "
+            f"{missing} {_LUNG_AND_TISSUE:.0f} HU: is it a chest CT in Hounsfield units?",
+            stacklevel=4,
+        )
+
+
+def _checked(scan: Path, allow_gaps: bool) -> tuple[int, ...] | None:
+    """Refuse what readers take in silence; the shape that the headers of a DICOM folder say."""
+    if scan.is_dir():
+        return check_dicom_series(scan, allow_gaps)
+    check_nifti(scan)
+    return None
+
+
+def _all_slices_read(image: torch.Tensor, expected: tuple[int, ...] | None) -> None:
+    # the shape as read: transforms may have turned or cut the image
+    shape = image.meta.get("spatial_shape") if isinstance(image, MetaTensor) else None
+    if expected is None or shape is None:
+        return
+    found = tuple(int(size) for size in shape)
+    if sorted(found) != sorted(expected):
+        raise ValueError(
+            f"read as {found}, but the DICOM headers in the folder say {expected} columns, rows and slices: is a file damaged?"
+        )
+
+
+def _one_volume(image: torch.Tensor) -> torch.Tensor:
+    if image.ndim != 4 or image.shape[0] != 1 or 0 in image.shape:
+        raise ValueError(
+            f"found {image.shape[0]} channel(s) or frame(s) of shape {tuple(image.shape[1:])}, expected one volume of three axes"
+        )
+    return image
+
+
+def _numbers_only(scan: Any, image: torch.Tensor) -> torch.Tensor:
+    # the extremes are NaN if any voxel is; looking at them first spares most scans a second pass
+    if not image.is_floating_point() or not torch.isnan(torch.aminmax(image).max):
+        return image
+    missing = torch.isnan(image.as_tensor() if isinstance(image, MetaTensor) else image)
+    number = int(missing.sum())
+    if number == image.numel():
+        raise ValueError("no voxel is a number (NaN everywhere)")
+    warnings.warn(
+        f"{scan}: found {number} of {image.numel()} voxels that are not a number (NaN), they are taken as air",
+        stacklevel=5,
+    )
+    return image.masked_fill(missing, float(image[~missing].min()))

@@ -1,0 +1,95 @@
+"""Weights for inference: the right ones or a clear line, never a network that silently keeps its random numbers."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from ignite.engine import Engine
+from monai.handlers import CheckpointLoader
+
+from .convert import convert_coplenet_state_dict, coplenet_config_of
+from .coplenet import COPLENet
+
+#: arguments of the network that weights tell; the rest is not in them
+_TOLD = ("in_channels", "out_channels", "features", "norm", "upsample")
+
+
+class COPLENetCheckpointLoader(CheckpointLoader):
+    """Load the weights of one COPLE-Net when the engine starts, strictly, and say what to do where that fails.
+
+    Takes what :class:`monai.handlers.CheckpointLoader` takes, for a ``load_dict`` of one network. Files in any published
+    layout are renamed on the way (see :func:`monai_margincal.networks.convert_coplenet_state_dict`). Only tensors are read.
+    MONAI's federated client keeps handlers with "CheckpointLoader" in their names from loading over the server's weights.
+    Where the configuration has a network of another class, MONAI's handler does the rest.
+
+    Raises:
+        ValueError: ``load_dict`` does not hold exactly one network; at the start: the file holds no weights, or those of
+            another network; the message names both widths, norms and class numbers, and the keys to set.
+        FileNotFoundError: at the start: the file does not exist; the message names it and what to do.
+
+    Example:
+        >>> import torch
+        >>> from ignite.engine import Engine
+        >>> loader = COPLENetCheckpointLoader("models/none.pt", {"network": torch.nn.Conv2d(1, 1, 1)})
+        >>> engine = Engine(lambda engine, batch: None)
+        >>> loader(engine)
+        Traceback (most recent call last):
+        FileNotFoundError: [Errno 2] weights not found (No such file or directory: 'models/none.pt'): train first, ...
+    """
+
+    def __init__(self, load_path: str, load_dict: dict[str, Any], **options: Any) -> None:
+        super().__init__(load_path, load_dict, **options)
+        if len(load_dict) != 1 or not isinstance(next(iter(load_dict.values())), torch.nn.Module):
+            raise ValueError(f"load_dict must hold exactly one network, got {sorted(load_dict)}")
+
+    def __call__(self, engine: Engine) -> None:
+        """Load the file into the network."""
+        path = Path(self.load_path)
+        if not path.is_file():
+            listed = path.absolute().parent.parent / "large_files.yml"
+            where = f" ({listed} says where they are)" if listed.is_file() else ""
+            raise FileNotFoundError(
+                errno.ENOENT,
+                f"weights not found (No such file or directory: {self.load_path!r}): train first, convert published "
+                f"weights{where} with `margincal convert-weights IN OUT`, or give their path with --checkpoint",
+            )
+        (network,) = self.load_dict.values()
+        if isinstance(network, torch.nn.parallel.DistributedDataParallel):
+            network = network.module
+        if not isinstance(network, COPLENet):
+            super().__call__(engine)
+            return
+        try:
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:
+            raise ValueError(
+                f"{path}: found no file of plain tensors ({_first_line(error)}), expected weights"
+            ) from error
+        try:
+            weights = convert_coplenet_state_dict(checkpoint)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}: found weights of no COPLE-Net ({error})") from error
+        expected, found = coplenet_config_of(network.state_dict()), coplenet_config_of(weights)
+        different = [name for name in _TOLD if expected[name] != found[name]]
+        if different:
+            raise ValueError(
+                f"{path}: found weights of another network than configured: "
+                + "; ".join(f"{name} {_plain(found[name])}, expected {_plain(expected[name])}" for name in different)
+                + ". Give the weights' own values with --features, --norm and --num_classes"
+            )
+        network.load_state_dict(weights, strict=True)
+        self.logger.info(f"Restored all variables from {os.fspath(self.load_path)}")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) and not isinstance(value[0], str) else value
+
+
+def _first_line(error: Exception) -> str:
+    # PyTorch goes on with the advice to run whatever the file holds
+    text = str(error).split(" In PyTorch", 1)[0].strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__

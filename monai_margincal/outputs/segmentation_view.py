@@ -1,0 +1,180 @@
+"""The pictures: CT slices beside the true and the predicted mask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..files import replacing
+
+__all__ = ["SegmentationView", "load_view", "save_overlay"]
+
+#: Okabe-Ito colours: distinct for colour-blind readers, on grey and in print
+_COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#D55E00", "#CC79A7", "#0072B2")
+_TRUTH_OUTLINE = "#56B4E9"
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentationView:
+    """One volume with its masks, ready to be shown.
+
+    Args:
+        title: what the row of pictures is called.
+        image: intensities, (X, Y, Z), axes in LPS order: x to the patient's left, y to the back, z to the head.
+        truth: class indices of the same shape, or None where no truth is known.
+        prediction: class indices of the same shape.
+        spacing: edge lengths of a voxel in mm, (3,).
+        caption: a line under the prediction, for example its IoU.
+    """
+
+    title: str
+    image: np.ndarray
+    truth: np.ndarray | None
+    prediction: np.ndarray
+    spacing: tuple[float, float, float]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        shapes = {"image": self.image.shape, "prediction": self.prediction.shape}
+        if self.truth is not None:
+            shapes["truth"] = self.truth.shape
+        if len(set(shapes.values())) != 1 or self.image.ndim != 3:
+            raise ValueError(f"{self.title}: found the shapes {shapes}, expected the same (X, Y, Z) for all")
+
+    @property
+    def best_slice(self) -> int:
+        """Axial slice with the most foreground of the truth; of the prediction where there is none."""
+        for mask in (self.truth, self.prediction):
+            if mask is None:
+                continue
+            areas = (mask > 0).sum(axis=(0, 1))
+            if areas.any():
+                return int(areas.argmax())
+        return self.image.shape[2] // 2
+
+
+def load_view(
+    title: str,
+    image: str | os.PathLike[str],
+    truth: str | os.PathLike[str],
+    prediction: str | os.PathLike[str],
+    caption: str = "",
+) -> SegmentationView:
+    """Read a NIfTI image and its two masks and turn them into LPS order.
+
+    Raises:
+        ValueError: a mask does not lie on the image's grid.
+    """
+    import nibabel
+
+    volumes: dict[str, np.ndarray] = {}
+    spacing = (1.0, 1.0, 1.0)
+    to_lps = nibabel.orientations.axcodes2ornt("LPS")
+    reference: Any = nibabel.load(image)
+    for name, path in (("image", image), ("truth", truth), ("prediction", prediction)):
+        volume: Any = nibabel.load(path)
+        if volume.shape != reference.shape or not np.allclose(volume.affine, reference.affine, atol=1e-3):
+            raise ValueError(
+                f"{path}: found shape {volume.shape} and affine {volume.affine.round(3).tolist()}, expected those of {image}: "
+                f"{reference.shape} and {reference.affine.round(3).tolist()}"
+            )
+        turned = volume.as_reoriented(
+            nibabel.orientations.ornt_transform(nibabel.orientations.io_orientation(volume.affine), to_lps)
+        )
+        volumes[name] = np.asanyarray(turned.dataobj)
+        x, y, z = (float(edge) for edge in turned.header.get_zooms()[:3])
+        spacing = (x, y, z)
+    return SegmentationView(title, volumes["image"], volumes["truth"], volumes["prediction"], spacing, caption)
+
+
+def save_overlay(
+    views: Sequence[SegmentationView],
+    path: str | os.PathLike[str],
+    class_names: Sequence[str] = ("background", "lesion"),
+    window: tuple[float, float] = (-1400.0, 100.0),
+) -> None:
+    """Draw one row per volume: the slice with the most foreground, its true mask, its predicted mask.
+
+    The patient's right is on the left, as radiologists look at it. The true outline is drawn over the prediction too, so that
+    missed and invented regions are seen at once. Where no volume has a truth, there is no column for it.
+
+    Args:
+        views: the volumes, one row each.
+        path: the PNG (or any format that matplotlib writes), written whole or not at all.
+        class_names: names of the classes; class 0 is not drawn.
+        window: intensities shown as black and white.
+
+    Raises:
+        ValueError: there is nothing to draw.
+    """
+    if not views:
+        raise ValueError("found no volume to draw, expected at least one")
+    # the object interface: no global state, no window, safe in threads
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    with_truth = any(view.truth is not None for view in views)
+    columns = ("image", "truth", "prediction") if with_truth else ("image", "prediction")
+    figure = Figure(figsize=(3.4 * len(columns), 3.75 * len(views) + 0.6), facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(views), len(columns), squeeze=False)
+    for row, view in zip(axes, views, strict=True):
+        k = view.best_slice
+        aspect = view.spacing[1] / view.spacing[0]
+        headings = {
+            "image": f"{view.title}\nCT, slice {k}",
+            "truth": "truth" if view.truth is not None else "no truth known",
+            "prediction": f"prediction\n{view.caption}" if view.caption else "prediction",
+        }
+        plane = view.image[:, :, k].T
+        truth = None if view.truth is None else view.truth[:, :, k].T > 0
+        for axis, name in zip(row, columns, strict=True):
+            axis.imshow(plane, cmap="gray", vmin=window[0], vmax=window[1], aspect=aspect, interpolation="nearest")
+            mask = None if name == "image" else getattr(view, name)
+            if mask is not None:
+                axis.imshow(_coloured(mask[:, :, k].T), aspect=aspect, interpolation="nearest")
+            if name != "image" and truth is not None and truth.any() and not truth.all():
+                axis.contour(truth, levels=[0.5], colors=_TRUTH_OUTLINE, linewidths=1.1)
+            axis.set_title(headings[name], fontsize=10)
+            axis.set_axis_off()
+        _scale_bar(row[0], plane.shape, view.spacing[0])
+    handles: list[Patch | Line2D] = [
+        Patch(facecolor=_COLOURS[(k - 1) % len(_COLOURS)], alpha=0.6, label=name)
+        for k, name in enumerate(class_names)
+        if k > 0
+    ]
+    if with_truth:
+        handles.append(Line2D([], [], color=_TRUTH_OUTLINE, label="outline of the truth"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
+    with replacing(path) as beside:
+        figure.savefig(beside, dpi=110)
+
+
+def _coloured(mask: np.ndarray) -> np.ndarray:
+    """RGBA picture of a class map, (H, W, 4), class 0 transparent."""
+    from matplotlib.colors import to_rgba
+
+    table = [(0.0, 0.0, 0.0, 0.0)] + [to_rgba(_COLOURS[k % len(_COLOURS)], 0.6) for k in range(int(mask.max()))]
+    return np.array(table)[mask.astype(np.intp)]
+
+
+def _scale_bar(axis: Any, shape: tuple[int, int], pixel_mm: float, length_mm: float = 20.0) -> None:
+    from matplotlib.patheffects import Normal, Stroke
+
+    height, width = shape
+    pixels = length_mm / pixel_mm
+    x, y = 0.05 * width, 0.94 * height
+    # a dark rim keeps the bar visible on bone and on lung
+    rim = [Stroke(linewidth=4, foreground="black"), Normal()]
+    axis.plot([x, x + pixels], [y, y], color="white", linewidth=2.5, solid_capstyle="butt", path_effects=rim)
+    rim = [Stroke(linewidth=2, foreground="black"), Normal()]
+    text = f"{length_mm:.0f} mm"
+    axis.text(
+        x + pixels / 2, y - 0.02 * height, text, color="white", ha="center", va="bottom", fontsize=8, path_effects=rim
+    )

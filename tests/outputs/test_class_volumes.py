@@ -1,0 +1,93 @@
+"""Lesion volumes: voxel volume from any affine, one row per scan, a file that is never half written."""
+
+from __future__ import annotations
+
+import csv
+
+import nibabel
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from monai.data import MetaTensor
+
+from monai_margincal.outputs import SaveClassVolumesd, voxel_volume_mm3
+
+NAMES = ["background", "lesion"]
+
+
+def rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def mask(name="ct.nii.gz", lesion=5, affine=None, **meta):
+    voxels = torch.zeros(1, 4, 4, 4, dtype=torch.uint8)
+    voxels.view(-1)[:lesion] = 1
+    return MetaTensor(
+        voxels, affine=None if affine is None else torch.as_tensor(affine), meta={"filename_or_obj": name, **meta}
+    )
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    spacing=st.tuples(*[st.floats(0.1, 10)] * 3), flips=st.tuples(*[st.sampled_from([-1, 1])] * 3), seed=st.integers(0, 20),
+    order=st.permutations(range(3)),
+)  # fmt: skip
+def test_voxel_volume_is_positive_for_flipped_turned_and_oblique_affines(spacing, flips, seed, order):
+    """MONAI issue 5332: spacing came out negative for LPS affines."""
+    rotation = np.linalg.qr(np.random.RandomState(seed).normal(size=(3, 3)))[0]
+    affine = np.eye(4)
+    affine[:3, :3] = (rotation @ np.diag(np.multiply(spacing, flips)))[:, order]
+    affine[:3, 3] = 100
+    assert voxel_volume_mm3(affine) == pytest.approx(np.prod(spacing), rel=1e-9)
+    assert voxel_volume_mm3(torch.as_tensor(affine)) > 0
+
+
+@pytest.mark.parametrize("bad", [np.zeros((4, 4)), np.diag([1.0, 1, 0, 1]), np.full((4, 4), np.nan)])
+def test_an_affine_without_volume_is_refused(bad):
+    with pytest.raises(ValueError, match="expected a positive number"):
+        voxel_volume_mm3(bad)
+
+
+def test_equals_nibabel_by_header(tmp_path):
+    affine = np.array([[0.0, -0.7, 0, 1], [0.6, 0, 0, 2], [0, 0, -5, 3], [0, 0, 0, 1]])
+    image = nibabel.Nifti1Image(np.zeros((4, 4, 4), np.uint8), affine)
+    SaveClassVolumesd("pred", tmp_path / "v.csv", NAMES)({"pred": mask(affine=affine, lesion=7)})
+    (row,) = rows(tmp_path / "v.csv")
+    assert float(row["voxel_volume_mm3"]) == pytest.approx(np.prod(image.header.get_zooms()), rel=1e-6)
+    assert row["lesion_voxels"] == "7"
+    assert float(row["lesion_ml"]) == pytest.approx(7 * 0.7 * 0.6 * 5 / 1000)
+
+
+def test_one_row_per_scan_and_a_second_run_replaces_it(tmp_path):
+    save = SaveClassVolumesd("pred", tmp_path / "new" / "v.csv", NAMES)
+    save({"pred": mask("a.nii.gz", 1)})
+    save({"pred": mask("b, the second.nii.gz", 0, cropped_to="lungs")})
+    SaveClassVolumesd("pred", tmp_path / "new" / "v.csv", NAMES)({"pred": mask("a.nii.gz", 3)})
+    found = {row["image"]: row for row in rows(tmp_path / "new" / "v.csv")}
+    assert {name: row["lesion_voxels"] for name, row in found.items()} == {"a.nii.gz": "3", "b, the second.nii.gz": "0"}
+    assert found["b, the second.nii.gz"]["cropped_to"] == "lungs"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["v.csv"]
+
+
+def test_several_classes(tmp_path):
+    labels = torch.tensor([0, 1, 1, 2, 2, 2, 0, 0], dtype=torch.uint8).reshape(1, 2, 2, 2)
+    SaveClassVolumesd("pred", tmp_path / "v.csv", ["background", "a", "b"])({"pred": MetaTensor(labels)})
+    (row,) = rows(tmp_path / "v.csv")
+    assert (row["a_voxels"], row["b_voxels"], row["b_ml"]) == ("2", "3", "0.003")
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="background and at least one class"):
+        SaveClassVolumesd("pred", tmp_path / "v.csv", ["background"])
+    save = SaveClassVolumesd("pred", tmp_path / "v.csv", NAMES)
+    with pytest.raises(ValueError, match=r"ct\.nii\.gz: found class 3, expected one of"):
+        save(
+            {"pred": MetaTensor(torch.full((1, 2, 2, 2), 3, dtype=torch.uint8), meta={"filename_or_obj": "ct.nii.gz"})}
+        )
+    (tmp_path / "v.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"v\.csv: found the columns \['a', 'b'\]"):
+        save({"pred": mask()})
+    assert (tmp_path / "v.csv").read_text() == "a,b\n1,2\n", "the user's file stays"

@@ -1,0 +1,280 @@
+"""Every tunable does something when it is given as one flag."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import monai
+import numpy as np
+import pytest
+import torch
+
+from monai_margincal.counting.class_counts import ClassCounts
+from monai_margincal.margins import class_margins
+from monai_margincal.samples import sample_dir
+
+BUNDLE = Path(__file__).resolve().parents[2] / "bundles" / "covid19_ct_lesion_coplenet"
+
+#: voxels of background and lesion in the crop that the default split trains on
+LUNG2 = [860_092, 24_644]
+UPSILON_10 = class_margins(LUNG2, upsilon=10.0).positive.float()
+
+
+def parsed(*names, **overrides):
+    """The config as the command line makes it, nothing instantiated yet."""
+    parser = monai.bundle.ConfigParser()
+    parser.read_config([str(BUNDLE / "configs" / f"{name}.json") for name in names])
+    parser.update({"bundle_root": str(BUNDLE), "features": [8, 16, 32, 64, 128], **overrides})
+    parser.parse(True)
+    return parser
+
+
+def step(transforms, name):
+    return next(t for t in transforms.flatten().transforms if type(t).__name__ == name)
+
+
+def lung_crops(p, *ids):
+    chains = [p[id].flatten().transforms for id in ids or ("train#preprocessing", "validate#preprocessing")]
+    return [t for chain in chains for t in chain if type(t).__name__ == "LungRegionCropd"]
+
+
+def saves(p, name):
+    return any(type(t).__name__ == name for t in p["postprocessing"].flatten().transforms)
+
+
+def handler(p, name):
+    return next((h for h in p["train#handlers"] if type(h).__name__ == name), None)
+
+
+def margins(loss):
+    part = next(m for m in loss.modules() if type(m).__name__ == "MarginCalibrationLoss")
+    return part.margin_negative.flatten(), part.margin_positive.flatten()
+
+
+TRAIN = {
+    "image_pattern": ("labels/{case}.*", lambda p: "/labels/" in p["train_data"][0]["image"]),
+    "label_pattern": ("images/{case}.*", lambda p: "/images/" in p["train_data"][0]["label"]),
+    "train_cases": ("lung1", lambda p: [i["case"] for i in p["train#dataset"].data] == ["lung1"]),
+    "val_cases": ("lung2", lambda p: [i["case"] for i in p["validate#dataset"].data] == ["lung2"]),
+    "split_seed": (0, lambda p: p["val_data"][0]["case"] == "lung2"),
+    "device": ("cpu", lambda p: str(p["train#trainer"].state.device) == "cpu"),
+    "amp": (True, lambda p: p["train#trainer"].amp and p["validate#evaluator"].amp),
+    "channels_last": ("true", lambda p: p["network"].out_conv.weight.is_contiguous(memory_format=torch.channels_last)),
+    "compile": ("true", lambda p: hasattr(p["train#trainer"].network, "_orig_mod")),
+    "cudnn_benchmark": ("true", lambda p: p["switches"]["cudnn_benchmark"]),
+    "global_mean": ("true", lambda p: p["loss_function"].global_mean, {"loss": "margin"}),
+    "epochs": (7, lambda p: p["train#trainer"].state.max_epochs == 7),
+    "warmup_epochs": (2, lambda p: handler(p, "WarmUpHandler").loss.epochs == 2),
+    "early_stop_patience": (5, lambda p: p["early_stop"].patience == 5),
+    "val_interval": (2, lambda p: handler(p, "ValidationHandler").interval == 2),
+    "save_interval": (3, lambda p: p["training_state_saver"].save_interval == 3),
+    "batch_size": (1, lambda p: len(p["train#dataloader"]) == 1 and p["train#dataloader"].batch_size == 1),
+    "num_workers": (3, lambda p: p["train#dataloader"].num_workers == p["validate#dataloader"].num_workers == 3),
+    "cache_rate": (1.0, lambda p: p["train#dataset"].cache_num == 1),
+    "learning_rate": (0.01, lambda p: p["optimizer"].param_groups[0]["lr"] == 0.01),
+    "weight_decay": (0.1, lambda p: p["optimizer"].param_groups[0]["weight_decay"] == 0.1),
+    "poly_power": (2.0, lambda p: p["lr_scheduler"].lr_lambdas[0](50) == 0.25),
+    "load_pretrain": (True, lambda p: p["pretrained_loader"].load_path.endswith("models/model.pt")),
+    "checkpoint": ("x.pt", lambda p: p["pretrained_loader"].load_path == "x.pt", {"load_pretrain": True}),
+    "resume_from": ("y.pt", lambda p: p["resume_loader"].load_path == "y.pt"),
+    "grid_tolerance": (None, lambda p: step(p["train#preprocessing"], "CheckSameGridd").tolerance is None),
+    "window_level": (40.0, lambda p: step(p["validate#preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),
+    "window_width": (400.0, lambda p: step(p["train#preprocessing"], "ScaleIntensityRanged").scaler.a_max == -450),
+    "axcodes": ("RAS", lambda p: step(p["train#preprocessing"], "Orientationd").ornt_transform.axcodes == "RAS"),
+    "lung_crop": ("false", lambda p: not lung_crops(p)),
+    "lung_margin": (7.0, lambda p: [crop.cropper.margin_mm for crop in lung_crops(p)] == [7.0, 7.0]),
+    "patch_size": ([32, 48], lambda p: p["train#dataset"][0][0]["image"].shape == (1, 32, 48)),
+    "slices_per_volume": (3, lambda p: len(p["train#dataset"][0]) == 3),
+    "class_ratios": ([1, 3], lambda p: step(p["train#preprocessing"], "RandCropByLabelClassesd").cropper.ratios == [1, 3]),
+    "augmentation_prob": (0.25, lambda p: step(p["train#preprocessing"], "RandFlipd").prob == 0.25),
+    "num_classes": (3, lambda p: p["network"].out_conv.out_channels == 3),
+    "class_names": (["a", "b"], lambda p: p["validate#key_metric"]["val_iou"].class_names == ["a", "b"]),
+    "features": ([4, 8, 16, 32, 64], lambda p: p["network"].out_conv.in_channels == 4, {"norm": "batch"}),
+    "dropout": ([0.5] * 5, lambda p: {m.p for m in p["network"].modules() if "Dropout" in type(m).__name__} == {0.5}),
+    "norm": ("batch", lambda p: any(isinstance(m, torch.nn.BatchNorm2d) for m in p["network"].modules())),
+    "include_background": (False, lambda p: not p["loss_function"].include_background, {"loss": "margin"}),
+    "tau": (2.0, lambda p: np.isclose(margins(p["loss_function"])[0].sum(), 2.0)),
+    "upsilon": (10.0, lambda p: torch.allclose(margins(p["loss_function"])[1], UPSILON_10)),
+    "normalization": ("counts", lambda p: not np.isclose(margins(p["loss_function"])[0].sum(), 1.0)),
+    "base": ("e", lambda p: p["loss_function"].natural, {"loss": "margin"}),
+    "positive_weight": ([1.0, 2.5], lambda p: "2.5" in repr(p["loss_function"]), {"loss": "margin"}),
+    "negative_weight": (0.125, lambda p: "0.125" in repr(p["loss_function"]), {"loss": "margin"}),
+    "lambda_margin": (0.5, lambda p: p["loss_function"].lambda_margin == 0.5),
+    "lambda_dice": (0.5, lambda p: p["loss_function"].lambda_dice == 0.5),
+    "lambda_tversky": (0.5, lambda p: p["loss_function"].lambda_tversky == 0.5, {"loss": "margin_tversky"}),
+    "roi_size": ([64, 32], lambda p: p["validate#inferer"].roi_size == (64, 32)),
+    "sw_batch_size": (2, lambda p: p["validate#inferer"].sw_batch_size == 2),
+    "overlap": (0.5, lambda p: p["validate#inferer"].overlap == 0.5),
+    "stitch_device": ("cpu", lambda p: p["validate#inferer"].device == "cpu"),
+    "ckpt_dir": ("m", lambda p: p["training_state_saver"].save_dir == "m" and p["checkpoint"] == "m/model.pt"),
+}  # fmt: skip
+INFERENCE = {
+    "image_pattern": ("labels/{case}.*", lambda p: "/labels/" in p["dataset"].data[0]["image"]),
+    "cases": ("lung2", lambda p: [i["case"] for i in p["dataset"].data] == ["lung2"]),
+    "device": ("cpu", lambda p: str(p["evaluator"].state.device) == "cpu"),
+    "amp": (True, lambda p: p["evaluator"].amp),
+    "num_workers": (3, lambda p: p["dataloader"].num_workers == 3),
+    "checkpoint": ("x.pt", lambda p: p["handlers"][0].load_path == "x.pt"),
+    "window_level": (40.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),
+    "window_width": (400.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_max == -450),
+    "axcodes": ("RAS", lambda p: step(p["preprocessing"], "Orientationd").ornt_transform.axcodes == "RAS"),
+    "lung_crop": ("false", lambda p: not lung_crops(p, "preprocessing")),
+    "lung_margin": ([5, 6, 7], lambda p: [c.cropper.margin_mm for c in lung_crops(p, "preprocessing")] == [[5, 6, 7]]),
+    "num_classes": (3, lambda p: p["network"].out_conv.out_channels == 3),
+    "norm": ("batch", lambda p: any(isinstance(m, torch.nn.BatchNorm2d) for m in p["network"].modules())),
+    "roi_size": ([64, 32], lambda p: p["inferer"].roi_size == (64, 32)),
+    "sw_batch_size": (2, lambda p: p["inferer"].sw_batch_size == 2),
+    "overlap": (0.5, lambda p: p["inferer"].overlap == 0.5),
+    "stitch_device": ("cpu", lambda p: p["inferer"].device == "cpu"),
+    "features": ([4, 8, 16, 32, 64], lambda p: p["network"].out_conv.in_channels == 4, {"norm": "batch"}),
+    "dropout": ([0.5] * 5, lambda p: {m.p for m in p["network"].modules() if "Dropout" in type(m).__name__} == {0.5}),
+    "class_names": (["a", "b"], lambda p: p["volumes"].class_names == ["a", "b"]),
+    "channels_last": ("true", lambda p: p["inferer"].memory_format == torch.channels_last),
+    "compile": ("true", lambda p: hasattr(p["evaluator"].network, "_orig_mod")),
+    "volumes_file": ("v.csv", lambda p: str(p["volumes"].path) == "v.csv"),
+    "save_probability": ("true", lambda p: not p["inferer"].decide and saves(p, "ForegroundProbabilityd")),
+    "save_overlay": ("true", lambda p: saves(p, "SaveOverlayd")),
+    "save_dicom_seg": ("true", lambda p: saves(p, "SaveDicomSegmentationd")),
+    "stop_on_error": ("true", lambda p: p["evaluator"].stop_on_error),
+    "allow_gaps": ("true", lambda p: p["dataset"].allow_gaps),
+    "ckpt_dir": ("m", lambda p: p["handlers"][0].load_path == "m/model.pt"),
+    "output_postfix": ("seg", lambda p: step(p["postprocessing"], "SaveImaged").saver.folder_layout.postfix == "seg"),
+    "output_dir": ("o", lambda p: step(p["postprocessing"], "SaveImaged").saver.folder_layout.output_dir == "o"),
+}
+
+
+def test_every_key_of_inference_is_tried_here():
+    """Project-MONAI/MONAI#5899: what cannot be set by one flag is set by replacing all that is around it."""
+    config = json.loads((BUNDLE / "configs" / "inference.json").read_text())
+    keys = {key for key, value in config.items() if not isinstance(value, dict)}
+    made = {"network", "handlers", "initialize", "run", "bundle_root", "finalize"}
+    assert keys - made == set(INFERENCE)
+
+
+class Content:
+    """Parsed content by key."""
+
+    def __init__(self, parser):
+        self.parser = parser
+
+    def __getitem__(self, key):
+        return self.parser.get_parsed_content(key)
+
+
+@pytest.mark.parametrize(
+    ("config", "key"), [("train", key) for key in TRAIN] + [("inference", key) for key in INFERENCE]
+)
+def test_one_flag(config, key, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    value, holds, *others = (TRAIN if config == "train" else INFERENCE)[key]
+    base = {
+        "output_dir": str(tmp_path / "eval"),
+        "ckpt_dir": str(tmp_path / "models"),
+        "num_workers": 0,
+        **(others[0] if others else {}),
+    }
+    assert holds(Content(parsed(config, **{**base, key: value}))), "the flag did nothing"
+    default = parsed(config)[key]
+    if value != default and not (key == "device" and not torch.cuda.is_available()):
+        before = parsed(config, **base)
+        with contextlib.suppress(AttributeError):  # a component that is off by default is None
+            assert not holds(Content(before)), "the check holds without the flag, too"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("margin", "MarginCalibrationLoss"),
+        ("margin_dice", "MarginCalibrationDiceLoss"),
+        ("margin_tversky", "MarginCalibrationTverskyLoss"),
+        ("cross_entropy", "DiceCELoss"),
+        ("dice_cross_entropy", "DiceCELoss"),
+    ],
+)
+def test_every_loss_trains(tmp_path, name, kind):
+    loss = parsed("train", loss=name, output_dir=str(tmp_path)).get_parsed_content("loss_function")
+    assert type(loss).__name__ == kind
+    logits = torch.zeros(2, 2, 8, 8, requires_grad=True)
+    label = torch.zeros(2, 1, 8, 8)
+    label[0, :, 2:4, 2:4] = 1
+    value = loss(logits, label)
+    value.backward()
+    assert torch.isfinite(value)
+    assert logits.grad.abs().sum() > 0
+    if name == "cross_entropy":
+        assert torch.isclose(value, torch.tensor(np.log(2.0), dtype=value.dtype))
+
+
+def test_an_unknown_loss_is_named(tmp_path):
+    with pytest.raises(RuntimeError) as raised:
+        parsed("train", loss="focall", output_dir=str(tmp_path)).get_parsed_content("loss_function")
+    assert isinstance(raised.value.__cause__, KeyError)
+    assert "focall" in str(raised.value.__cause__)
+
+
+def test_class_counts_from_a_file_from_numbers_and_by_default(tmp_path):
+    """The counts of the training labels give the margins; a file given in one flag takes their place."""
+    counts = ClassCounts([990_000, 10_000])
+    counts.to_json(tmp_path / "mine.json")
+    by_file = parsed("train", class_counts=str(tmp_path / "mine.json")).get_parsed_content("loss_function")
+    by_numbers = parsed("train", class_counts=[990_000, 10_000]).get_parsed_content("loss_function")
+    counted = parsed("train", output_dir=str(tmp_path)).get_parsed_content("loss_function")
+    given = parsed("train", class_counts=LUNG2).get_parsed_content("loss_function")
+    assert all(map(torch.equal, margins(by_file), margins(by_numbers)))
+    assert all(map(torch.equal, margins(counted), margins(given)))
+    assert not torch.equal(margins(counted)[0], margins(by_file)[0])
+    with pytest.raises(RuntimeError) as raised:
+        parsed("train", class_counts=str(tmp_path / "none.json")).get_parsed_content("loss_function")
+    assert "none.json" in str(raised.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("value", "loads"), [(True, True), (False, False), ("true", True), ("false", False), ("False", False)]
+)
+def test_load_pretrain_as_text_means_what_it_says(value, loads):
+    """The command line makes `--load_pretrain false` the text "false", which is true for Python."""
+    assert bool(parsed("train", load_pretrain=value).get_parsed_content("pretrained_loader")) is loads
+    with pytest.raises(RuntimeError) as raised:
+        parsed("train", load_pretrain="maybe").get_parsed_content("pretrained_loader")
+    assert "maybe" in str(raised.value.__cause__)
+
+
+def test_a_data_list_from_a_json_file(tmp_path):
+    """`--train_data "%list.json#training"`: any data list, such as the sections of UESTC-COVID-19."""
+    items = [
+        {
+            "image": f"{sample_dir('lung_ct')}/images/lung1.nii.gz",
+            "label": f"{sample_dir('lung_ct')}/labels/lung1.nii.gz",
+        }
+    ]
+    (tmp_path / "list.json").write_text(json.dumps({"training": items, "validation": items}))
+    parser = parsed(
+        "train",
+        train_data=f"%{tmp_path}/list.json#training",
+        val_data=f"%{tmp_path}/list.json#validation",
+        dataset_dir="/not/used",
+        output_dir=str(tmp_path),
+        num_workers=0,
+    )
+    assert parser.get_parsed_content("train#dataset").data == items
+    assert parser.get_parsed_content("label_counts").counts.tolist() == [883_899, 837]
+    assert parser.get_parsed_content("train#dataset")[0][0]["image"].shape == (1, 256, 256)
+
+
+def test_the_data_lists_of_a_client_take_the_place_of_ours(workflow):
+    """monai.fl sets `train#dataset#data` and `validate#dataset#data`; its items have no case name."""
+    items = [
+        {
+            "image": f"{sample_dir('lung_ct')}/images/lung1.nii.gz",
+            "label": f"{sample_dir('lung_ct')}/labels/lung1.nii.gz",
+        }
+    ]
+    loaded = workflow(("train",), "train", patch_size=[32, 32])
+    loaded.train_dataset_data = items
+    loaded.val_dataset_data = items
+    loaded.initialize()
+    assert loaded.train_dataset_data == items
+    (batch,) = loaded.parser.get_parsed_content("train#dataloader")
+    assert batch["image"].shape == (4, 1, 32, 32)
