@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..formats import LabelImage, describe_label, naming
+from ..geometry import voxel_spacing, voxel_volume_mm3, without_trailing_ones
 from .case_names import case_name
 from .case_record import CaseRecord
 from .one_hot import one_hot_voxel_counts
@@ -74,9 +75,7 @@ def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int |
 
 
 def _has_channels(image: LabelImage) -> bool:
-    shape = list(image.shape)
-    while len(shape) > 1 and shape[-1] == 1:
-        shape.pop()
+    shape = without_trailing_ones(image.shape)
     if len(shape) > 4:
         raise ValueError(f"{image.path}: found {len(shape)} axes (shape {image.shape}), expected at most 4")
     return len(shape) == 4 or (image.channel_axis >= 0 and image.shape[image.channel_axis] > 1)
@@ -96,10 +95,5 @@ def _count_channels(image: LabelImage, ids: Sequence[int] | None, ignore_index: 
 
 
 def spacing_and_volume(affine: np.ndarray | None) -> tuple[tuple[float, ...] | None, float | None]:
-    if affine is None:
-        return None, None
-    # A flipped axis makes the determinant negative; a volume is not.
-    volume = abs(float(np.dot(np.cross(affine[:3, 0], affine[:3, 1]), affine[:3, 2])))
-    if not volume > 0.0:
-        return None, None
-    return tuple(float(np.linalg.norm(affine[:3, axis])) for axis in range(3)), volume
+    volume = None if affine is None else voxel_volume_mm3(affine, default=None)
+    return (None, None) if affine is None or volume is None else (voxel_spacing(affine), volume)

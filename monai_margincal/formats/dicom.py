@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..geometry import LPS_TO_RAS, plane_affine
 from .dicom_segmentation import describe_segmentation, is_segmentation
-from .label_image import LPS_TO_RAS, LabelImage, naming
+from .label_image import LabelImage, naming
 
 _EXPECTED = "a DICOM series (a folder of one series) or a DICOM segmentation"
 
@@ -106,11 +107,10 @@ def _by_position(path: Path, headers: list[tuple[Path, Any]], gaps: bool) -> lis
     positions = []
     for file, header in headers:
         try:
-            orientation = np.array(header.ImageOrientationPatient, dtype=float)
-            position = np.array(header.ImagePositionPatient, dtype=float)
+            plane = plane_affine(header.ImageOrientationPatient, header.ImagePositionPatient, (1, 1))
         except (AttributeError, TypeError, ValueError):
             raise ValueError(f"{file}: found no position in the header, expected one per slice of {path}") from None
-        positions.append(float(np.cross(orientation[:3], orientation[3:]) @ position))
+        positions.append(float(plane[:3, 2] @ plane[:3, 3]))
     order = np.argsort(positions, kind="stable")
     steps = np.diff(np.array(positions)[order])
     if (steps < 1e-3).any():
@@ -129,19 +129,16 @@ def _by_position(path: Path, headers: list[tuple[Path, Any]], gaps: bool) -> lis
 
 def _affine(headers: list[Any]) -> np.ndarray | None:
     try:
-        orientation = np.array(headers[0].ImageOrientationPatient, dtype=float)
-        first = np.array(headers[0].ImagePositionPatient, dtype=float)
-        row_step, column_step = (float(value) for value in headers[0].PixelSpacing)
+        affine = plane_affine(
+            headers[0].ImageOrientationPatient, headers[0].ImagePositionPatient, headers[0].PixelSpacing
+        )
     except (AttributeError, TypeError, ValueError):
         return None
-    affine = np.eye(4)
-    affine[:3, 0] = orientation[:3] * column_step
-    affine[:3, 1] = orientation[3:] * row_step
-    affine[:3, 3] = first
     if len(headers) > 1:
-        affine[:3, 2] = (np.array(headers[-1].ImagePositionPatient, dtype=float) - first) / (len(headers) - 1)
+        last = np.array(headers[-1].ImagePositionPatient, dtype=float)
+        affine[:3, 2] = (last - affine[:3, 3]) / (len(headers) - 1)
     elif "SliceThickness" in headers[0] and headers[0].SliceThickness is not None:
-        affine[:3, 2] = np.cross(orientation[:3], orientation[3:]) * float(headers[0].SliceThickness)
+        affine[:3, 2] *= float(headers[0].SliceThickness)
     else:
         return None
     affine = LPS_TO_RAS @ affine

@@ -86,19 +86,3 @@ def voxel_count(path: Path, shape: tuple[int, ...]) -> int:
     for size in shape:
         count *= int(size)
     return count
-
-
-def affine_of_axes(directions: list[list[float]], origin: list[float] | None) -> np.ndarray | None:
-    """A (4, 4) affine from one direction vector (in mm) per spatial axis and an origin; None unless it is 2-D or 3-D."""
-    if len(directions) not in (2, 3) or any(len(vector) != len(directions) for vector in directions):
-        return None
-    affine = np.eye(4)
-    for axis, vector in enumerate(directions):
-        affine[: len(vector), axis] = vector
-    if origin is not None and len(origin) == len(directions):
-        affine[: len(origin), 3] = origin
-    return affine if np.isfinite(affine).all() else None
-
-
-#: Points in LPS (DICOM, ITK, NRRD) and RAS (NIfTI) differ by the sign of the first two coordinates.
-LPS_TO_RAS = np.diag([-1.0, -1.0, 1.0, 1.0])

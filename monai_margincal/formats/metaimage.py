@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..geometry import LPS_TO_RAS, affine_of_axes
 from .itk_reader import load_with_simpleitk
-from .label_image import LPS_TO_RAS, LabelImage, VoxelBody, affine_of_axes, naming, voxel_count
+from .label_image import LabelImage, VoxelBody, naming, voxel_count
 
 _EXPECTED = "a MetaImage label (.mha or .mhd)"
 _TYPES = {

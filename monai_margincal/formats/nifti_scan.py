@@ -9,6 +9,7 @@ import nibabel
 import numpy as np
 
 from ..files import verify_gzip
+from ..geometry import spans_volume
 
 _ENDINGS = (".nii", ".nii.gz")
 
@@ -33,11 +34,6 @@ def check_nifti(path: Path) -> None:
         verify_gzip(path)
     header: Any = nibabel.load(path)  # of version 1 or 2
     affine = np.asarray(header.affine, dtype=np.float64)
-    spacing = np.linalg.norm(affine[:3, :3], axis=0)
-    if (
-        not np.isfinite(affine).all()
-        or abs(np.linalg.det(affine[:3, :3])) <= 1e-6 * spacing.prod()
-        or not spacing.all()
-    ):
+    if not spans_volume(affine):
         rows = [[float(f"{value:.6g}") for value in row] for row in affine[:3]]
         raise ValueError(f"its header's affine {rows} spans no volume, expected three directions in mm")

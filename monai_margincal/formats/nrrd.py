@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..geometry import affine_of_axes, signs_to_ras
 from .itk_reader import load_with_simpleitk
-from .label_image import LPS_TO_RAS, LabelImage, VoxelBody, affine_of_axes, naming, voxel_count
+from .label_image import LabelImage, VoxelBody, naming, voxel_count
 
 _EXPECTED = "an NRRD label"
 _TYPES = {
@@ -116,11 +117,5 @@ def _affine(fields: dict[str, str]) -> np.ndarray | None:
     ]
     origin = [float(part) for part in fields.get("space origin", "").strip("()").split(",") if part]
     affine = affine_of_axes(directions, origin or None)
-    if affine is None:
-        return None
-    space = fields.get("space", "").lower()
-    if space in ("left-posterior-superior", "lps"):
-        return LPS_TO_RAS @ affine
-    if space in ("right-anterior-superior", "ras"):
-        return affine
-    return None
+    signs = signs_to_ras(fields.get("space", ""))
+    return None if affine is None or signs is None else np.diag([*signs, 1.0]) @ affine

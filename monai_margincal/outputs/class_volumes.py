@@ -8,33 +8,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from monai.config import KeysCollection, NdarrayOrTensor
+from monai.config import KeysCollection
 from monai.transforms import MapTransform
 
 from ..datasets.case_files import scan_of
 from ..files import replacing
-
-
-def voxel_volume_mm3(affine: NdarrayOrTensor) -> float:
-    """Volume of a voxel in mm³: the absolute determinant of the affine's 3 x 3 part, positive for any orientation.
-
-    Args:
-        affine: voxel indices to mm, (4, 4) or (3, 3).
-
-    Raises:
-        ValueError: the determinant is 0 or not finite: the affine does not span a volume.
-
-    Example:
-        >>> voxel_volume_mm3(np.diag([-0.5, 0.5, 4.0, 1.0]))
-        1.0
-    """
-    matrix = np.asarray(torch.as_tensor(affine).cpu(), dtype=np.float64)[:3, :3]
-    volume = float(abs(np.linalg.det(matrix))) if np.isfinite(matrix).all() else float("nan")
-    if not (np.isfinite(volume) and volume > 0):
-        raise ValueError(f"the affine {matrix.tolist()} gives a voxel volume of {volume}, expected a positive number")
-    return volume
+from ..geometry import voxel_volume_mm3
 
 
 class SaveClassVolumesd(MapTransform):
@@ -101,7 +81,7 @@ class SaveClassVolumesd(MapTransform):
         self._write({**dict.fromkeys(self.columns, ""), "image": scan, "error": reason})
 
     def _row(self, mask: Any) -> dict[str, str]:
-        scan, volume = scan_of(mask.meta), voxel_volume_mm3(mask.affine)
+        scan, volume = scan_of(mask.meta), voxel_volume_mm3(mask.affine.cpu())
         voxels = torch.bincount(mask.as_tensor().flatten(), minlength=len(self.class_names)).tolist()
         if len(voxels) > len(self.class_names):
             raise ValueError(f"{scan}: found class {len(voxels) - 1}, expected one of {self.class_names}")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pydicom
 from monai.config import KeysCollection
-from monai.data.utils import orientation_ras_lps
 from monai.transforms import MapTransform
 
 from ..datasets.case_files import case_file, scan_of
 from ..files import replacing
+from ..geometry import LPS_TO_RAS, corner_shift, plane_affine
 
 #: how far a voxel may lie from where its DICOM file puts it, in mm
 _TOLERANCE_MM = 0.1
@@ -115,7 +115,7 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
                 series.setdefault(str(header.SeriesInstanceUID), []).append(header)
     if not series:
         raise ValueError(f"{folder}: a DICOM SEG refers to a DICOM series, found no DICOM images in the folder")
-    grid = orientation_ras_lps(affine)
+    grid = LPS_TO_RAS @ affine
     for headers in series.values():
         along = grid[:3, 2]
         headers.sort(key=lambda header: float(np.dot(along, header.ImagePositionPatient)))
@@ -128,20 +128,18 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
 
 
 def _on_grid(headers: Sequence[pydicom.Dataset], shape: Sequence[int], grid: np.ndarray) -> bool:
-    """Whether every plane's first pixel, and its pixel in the far corner, lie where the grid puts them."""
+    """Whether the pixels in the corners of every plane lie where the grid puts them."""
     columns, rows, planes = shape
     if len(headers) != planes:
         return False
     for k, header in enumerate(headers):
         if (header.Columns, header.Rows) != (columns, rows):
             return False
-        along_row, along_column = np.reshape(np.asarray(header.ImageOrientationPatient, dtype=np.float64), (2, 3))
-        down, right = (float(mm) for mm in header.PixelSpacing)
-        first = np.asarray(header.ImagePositionPatient, dtype=np.float64)
-        far = first + along_row * right * (columns - 1) + along_column * down * (rows - 1)
-        for index, position in (((0, 0, k), first), ((columns - 1, rows - 1, k), far)):
-            if np.linalg.norm((grid @ (*index, 1))[:3] - position) > _TOLERANCE_MM:
-                return False
+        plane = plane_affine(header.ImageOrientationPatient, header.ImagePositionPatient, header.PixelSpacing)
+        expected = grid.copy()
+        expected[:, 3] = grid @ (0, 0, k, 1)
+        if not corner_shift(plane, expected, (columns, rows)).mm <= _TOLERANCE_MM:
+            return False
     return True
 
 

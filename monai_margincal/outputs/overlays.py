@@ -13,6 +13,7 @@ from monai.config import KeysCollection
 from monai.transforms import MapTransform
 
 from ..datasets.case_files import case_file, scan_of
+from ..geometry import voxel_spacing
 from .segmentation_view import SegmentationView, save_overlay
 
 
@@ -78,8 +79,8 @@ def _view(scan: str, image: torch.Tensor, mask: Any) -> SegmentationView:
     turn = orientations.ornt_transform(orientations.io_orientation(affine), orientations.axcodes2ornt("LPS"))
     turned = [orientations.apply_orientation(np.asarray(volume[0].cpu()), turn) for volume in (image, mask)]
     spacing = [0.0, 0.0, 0.0]
-    for axis, length in zip(turn[:, 0].astype(int), np.linalg.norm(affine[:3, :3], axis=0), strict=True):
-        spacing[axis] = float(length)
+    for axis, length in zip(turn[:, 0].astype(int), voxel_spacing(affine), strict=True):
+        spacing[axis] = length
     x, y, z = spacing
     voxels = int((turned[1] > 0).sum())
     return SegmentationView(os.path.basename(scan), turned[0], None, turned[1], (x, y, z), f"{voxels:,} voxels")  # noqa: PTH119

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..files import replacing
+from ..geometry import GRID_TOLERANCE, corner_shift
 
 __all__ = ["SegmentationView", "load_view", "save_overlay"]
 
@@ -77,7 +78,8 @@ def load_view(
     reference: Any = nibabel.load(image)
     for name, path in (("image", image), ("truth", truth), ("prediction", prediction)):
         volume: Any = nibabel.load(path)
-        if volume.shape != reference.shape or not np.allclose(volume.affine, reference.affine, atol=1e-3):
+        shift = corner_shift(reference.affine, volume.affine, reference.shape)
+        if volume.shape != reference.shape or not shift.voxels <= GRID_TOLERANCE:
             raise ValueError(
                 f"{path}: found shape {volume.shape} and affine {volume.affine.round(3).tolist()}, expected those of {image}: "
                 f"{reference.shape} and {reference.affine.round(3).tolist()}"

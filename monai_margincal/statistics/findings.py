@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from ..counting.case_record import CaseRecord
 from ..formats import describe_label
+from ..geometry import GRID_TOLERANCE, corner_shift, without_trailing_ones
 from .identity import fingerprint
 from .scan import LabelScan
 
@@ -27,8 +28,6 @@ _RARE = 0.1
 _USUAL = 0.9
 #: Voxel volumes that differ by more than this factor from the median are named.
 _VOLUME_FACTOR = 4.0
-#: Tolerance when the grids of an image and its label are compared, in parts of a voxel.
-_GRID_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,9 @@ class Finding:
         return asdict(self)
 
 
-def find_problems(scan: LabelScan, transformed: LabelScan | None = None) -> tuple[Finding, ...]:
+def find_problems(
+    scan: LabelScan, transformed: LabelScan | None = None, grid_tolerance: float | None = GRID_TOLERANCE
+) -> tuple[Finding, ...]:
     """Look through a scan for what usually goes wrong, most severe first.
 
     Looked for are: cases that could not be counted; classes without a voxel anywhere, or missing in some cases; cases of
@@ -62,6 +63,8 @@ def find_problems(scan: LabelScan, transformed: LabelScan | None = None) -> tupl
     Args:
         scan: the raw labels, from `scan_labels`.
         transformed: the same data after the training transforms, for classes that vanish there.
+        grid_tolerance: how far the corners of an image's grid and its label's may lie apart, in voxels, as in
+            `monai_margincal.transforms.CheckSameGridd`; None compares shapes only.
 
     Example:
         >>> from monai_margincal.statistics.scan import scan_labels
@@ -78,7 +81,7 @@ def find_problems(scan: LabelScan, transformed: LabelScan | None = None) -> tupl
         *_background_only(scan),
         *_contradicting_values(scan),
         *_duplicates(scan),
-        *_geometry(scan),
+        *_geometry(scan, grid_tolerance),
         *_unusual_sizes(scan),
         *_partial_annotation(scan),
     ]
@@ -178,7 +181,7 @@ def _content(path: Path) -> str:
     return hashlib.blake2b(voxels.astype(voxels.dtype.newbyteorder("<")).tobytes(), digest_size=16).hexdigest()
 
 
-def _geometry(scan: LabelScan) -> Iterable[Finding]:
+def _geometry(scan: LabelScan, tolerance: float | None) -> Iterable[Finding]:
     for record in scan.cases:
         image = scan.images.get(record.file or "")
         if image is None or record.file is None:
@@ -188,16 +191,16 @@ def _geometry(scan: LabelScan) -> Iterable[Finding]:
         except (ValueError, OSError) as error:
             yield Finding("error", "unreadable image", str(error), (image, record.file))
             continue
-        shape, own = _squeezed(image_shape), _squeezed(record.shape or ())
+        shape, own = without_trailing_ones(image_shape), without_trailing_ones(record.shape or ())
         if shape != own:
             message = f"the image has the shape {shape}, its label {own}: expected one grid"
             yield Finding("error", "geometry mismatch", message, (image, record.file))
-        elif image_affine is not None and record.affine is not None:
-            shift = _largest_shift(image_affine, np.array(record.affine), own)
-            if shift > _GRID_TOLERANCE:
+        elif tolerance is not None and image_affine is not None and record.affine is not None:
+            shift = corner_shift(image_affine, record.affine, own).voxels
+            if not shift <= tolerance:
                 message = (
                     f"image and label lie on different grids: the same voxel is up to {shift:.3g} voxels apart, expected at most "
-                    f"{_GRID_TOLERANCE:g}"
+                    f"{tolerance:g}"
                 )
                 yield Finding("error", "geometry mismatch", message, (image, record.file))
 
@@ -211,25 +214,6 @@ def _grid(image: Path) -> tuple[tuple[int, ...], np.ndarray | None]:
             return picture.size, None
     described = describe_label(image)
     return described.shape, described.affine
-
-
-def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
-    kept = list(shape)
-    while len(kept) > 1 and kept[-1] == 1:
-        kept.pop()
-    return tuple(kept)
-
-
-def _largest_shift(image: np.ndarray, label: np.ndarray, shape: tuple[int, ...]) -> float:
-    """How far a corner of the grid moves from one affine to the other, in voxels of the image."""
-    sizes = (*shape, 1, 1, 1)[:3]
-    corners = np.array(
-        [[x, y, z, 1] for x in (0, sizes[0] - 1) for y in (0, sizes[1] - 1) for z in (0, sizes[2] - 1)], float
-    )
-    apart = corners @ (image - label).T
-    spacing = np.linalg.norm(image[:3, :3], axis=0)
-    smallest = spacing[spacing > 0].min() if (spacing > 0).any() else 1.0
-    return float(np.linalg.norm(apart[:, :3], axis=1).max() / smallest)
 
 
 def _unusual_sizes(scan: LabelScan) -> Iterable[Finding]:

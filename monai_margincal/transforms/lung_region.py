@@ -20,6 +20,8 @@ from monai.transforms import Crop, Cropd
 from monai.utils import ImageMetaKey, TransformBackends, convert_to_tensor, ensure_tuple_rep
 from scipy import ndimage
 
+from ..geometry import voxel_spacing
+
 #: key of the metadata that says what a scan was cropped to: "lungs", "body" or "image"
 CROPPED_TO = "cropped_to"
 
@@ -81,7 +83,7 @@ def find_lung_region(
         raise ValueError(f"expected an image of shape (X, Y, Z) without an empty axis, got {tuple(volume.shape)}")
     margin = _checked_margin(margin_mm)
     matrix = np.eye(4) if affine is None else np.asarray(torch.as_tensor(affine).cpu(), dtype=np.float64)
-    spacing = np.linalg.norm(matrix[:3, :3], axis=0)
+    spacing = np.array(voxel_spacing(matrix))
     spacing[~(spacing > 0)] = 1.0
     left_right, slices = _anatomical_axes(matrix)
 

@@ -16,8 +16,7 @@ from monai.data import MetaTensor
 from monai.transforms import MapTransform, Transform
 from monai.utils import ImageMetaKey, MetaKeys, SpaceKeys, TransformBackends
 
-#: per axis of the world: the direction that counts up, and its opposite
-_AXES = (("right", "left"), ("anterior", "posterior"), ("superior", "inferior"))
+from ..geometry import signs_to_ras
 
 
 class AffineToRAS(Transform):
@@ -46,7 +45,7 @@ class AffineToRAS(Transform):
         if not isinstance(img, MetaTensor) or img.meta.get(MetaKeys.SPACE, SpaceKeys.RAS) == SpaceKeys.RAS:
             return img
         space = img.meta[MetaKeys.SPACE]
-        signs = _signs(str(space.value if isinstance(space, SpaceKeys) else space))
+        signs = signs_to_ras(str(space.value if isinstance(space, SpaceKeys) else space))
         if signs is None:
             name = img.meta.get(ImageMetaKey.FILENAME_OR_OBJ, "image in memory")
             raise ValueError(
@@ -61,19 +60,7 @@ class AffineToRAS(Transform):
         return turned
 
 
-def _signs(space: str) -> list[float] | None:
-    words = space.lower().split("-") if "-" in space else list(space.lower())
-    if len(words) != 3:
-        return None
-    signs = []
-    for word, (up, down) in zip(words, _AXES, strict=True):
-        if word not in (up, up[0], down, down[0]):
-            return None
-        signs.append(1.0 if word in (up, up[0]) else -1.0)
-    return signs
-
-
-def _flipped(affine: Any, signs: list[float]) -> torch.Tensor:
+def _flipped(affine: Any, signs: tuple[float, float, float]) -> torch.Tensor:
     matrix = torch.as_tensor(affine, dtype=torch.float64).clone()
     rows = min(3, matrix.shape[0] - 1)
     matrix[:rows] *= torch.tensor(signs[:rows], dtype=torch.float64, device=matrix.device)[:, None]

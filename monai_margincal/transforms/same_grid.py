@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -11,6 +10,8 @@ from monai.config import KeysCollection
 from monai.data import MetaTensor
 from monai.transforms import MapTransform
 from monai.utils import ImageMetaKey
+
+from ..geometry import GRID_TOLERANCE, corner_shift
 
 
 class CheckSameGridd(MapTransform):
@@ -22,7 +23,8 @@ class CheckSameGridd(MapTransform):
 
     Args:
         keys: keys of the items to compare with the first of them.
-        tolerance: how far a corner may move, in voxels (of the shortest edge). None compares the shapes only, for data whose
+        tolerance: how far a corner may move, in voxels (of the shortest edge); the default, a quarter, is also that of
+            `monai_margincal.statistics.find_problems` and `check-bundle`. None compares the shapes only, for data whose
             label headers are known to be wrong.
         allow_missing_keys: skip a key that is absent.
 
@@ -31,14 +33,16 @@ class CheckSameGridd(MapTransform):
 
     Example:
         >>> import torch
-        >>> from monai_margincal.datasets import CheckSameGridd
+        >>> from monai_margincal.transforms import CheckSameGridd
         >>> check = CheckSameGridd(keys=["image", "label"])
         >>> check({"image": torch.zeros(1, 4, 4, 3), "label": torch.zeros(1, 4, 4, 2)})
         Traceback (most recent call last):
         ValueError: image and label lie on different grids: image (in memory) has shape (4, 4, 3), label (in memory) has ...
     """
 
-    def __init__(self, keys: KeysCollection, tolerance: float | None = 0.5, allow_missing_keys: bool = False) -> None:
+    def __init__(
+        self, keys: KeysCollection, tolerance: float | None = GRID_TOLERANCE, allow_missing_keys: bool = False
+    ) -> None:
         super().__init__(keys, allow_missing_keys)
         if tolerance is not None and not tolerance >= 0:
             raise ValueError(f"tolerance must not be negative, got {tolerance}")
@@ -60,18 +64,12 @@ class CheckSameGridd(MapTransform):
         if self.tolerance is None or not isinstance(first, MetaTensor) or not isinstance(other, MetaTensor):
             return
         affine, other_affine = _affine(first), _affine(other)
-        corners = np.array([(*corner, 1) for corner in itertools.product(*((0, size - 1) for size in _to_3d(shape)))]).T
-        moved = np.linalg.norm((affine @ corners - other_affine @ corners)[:3], axis=0).max()
-        voxels = moved / np.linalg.norm(affine[:3, :3], axis=0).min()
-        if not voxels <= self.tolerance:
+        shift = corner_shift(affine, other_affine, shape)
+        if not shift.voxels <= self.tolerance:
             raise ValueError(
                 f"{problem} the affine {affine.round(4).tolist()}, {key} ({_file(other)}) has {other_affine.round(4).tolist()}: "
-                f"a corner moves by {moved:.4g} mm or {voxels:.4g} voxels, allowed are {self.tolerance:g}"
+                f"a corner moves by {shift.mm:.4g} mm or {shift.voxels:.4g} voxels, allowed are {self.tolerance:g}"
             )
-
-
-def _to_3d(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (*shape[:3], *(1,) * (3 - len(shape)))
 
 
 def _affine(item: MetaTensor) -> np.ndarray:

@@ -16,6 +16,7 @@ from shared import SHARED, needs_shared
 highdicom = pytest.importorskip("highdicom", reason="the extra `dicom` is not installed")
 
 from monai_margincal.outputs import SaveDicomSegmentationd  # noqa: E402
+from monai_margincal.outputs.dicom_seg import series_on_grid  # noqa: E402
 
 SHAPE = (6, 5, 4)  # columns, rows, planes
 
@@ -116,6 +117,22 @@ def test_the_series_on_the_grid_is_taken_from_a_folder_of_two(series, tmp_path):
     SaveDicomSegmentationd("pred", tmp_path / "out")({"pred": mask})
     (path,) = (tmp_path / "out").iterdir()
     assert frames_in_space(highdicom.seg.segread(path)) == voxels_in_space(mask)
+
+
+def test_a_transposed_series_is_not_on_the_grid(series):
+    """Of a square plane with rows and columns exchanged, the first and the last pixel stay in place."""
+    edge = 5
+    for path in series.iterdir():
+        image = pydicom.dcmread(path)
+        image.Columns = image.Rows = edge
+        image.PixelSpacing = [0.8, 0.8]
+        image.PixelData = bytes(2 * edge * edge)
+        image.save_as(path, enforce_file_format=True)
+    affine = np.asarray(LoadImage()(str(series)).affine)
+    shape = (edge, edge, SHAPE[2])
+    assert len(series_on_grid(str(series), shape, affine)) == SHAPE[2]
+    with pytest.raises(ValueError, match=r"none of its 1 DICOM series has the 4 planes"):
+        series_on_grid(str(series), shape, affine[:, [1, 0, 2, 3]])
 
 
 def test_what_is_no_series_is_refused(series, tmp_path):

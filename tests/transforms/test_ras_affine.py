@@ -12,6 +12,7 @@ from monai.data import MetaTensor
 from monai.transforms import LoadImaged
 from monai.utils import SpaceKeys
 
+from monai_margincal.formats import describe_label
 from monai_margincal.transforms import AffineToRAS, AffineToRASd
 
 nrrd = pytest.importorskip("nrrd")
@@ -66,6 +67,7 @@ def test_a_nrrd_lies_where_itk_says(tmp_path, space):
     header = {"space": space, "space directions": directions, "space origin": [-20.0, 30.0, 100.0]}
     nrrd.write(str(tmp_path / "a.nrrd"), np.zeros((4, 5, 6), np.int16), header)
     turned = AffineToRASd("image")(LoadImaged("image")({"image": str(tmp_path / "a.nrrd")}))["image"]
+    assert np.allclose(describe_label(tmp_path / "a.nrrd").affine, turned.affine), "the counts' reader says the same"
     theirs = SimpleITK.ReadImage(str(tmp_path / "a.nrrd"))
     for index in ((0, 0, 0), (3, 0, 0), (0, 4, 0), (0, 0, 5)):
         left, posterior, superior = theirs.TransformIndexToPhysicalPoint(index)

@@ -58,7 +58,7 @@ def test_a_missing_slice_names_both_files():
 )
 def test_another_header_is_refused_and_can_be_allowed(change):
     data = pair(label_affine=AFFINE @ change)
-    with pytest.raises(ValueError, match=r"the affine .*, label \(seg\.nrrd\) has .* voxels, allowed are 0\.5"):
+    with pytest.raises(ValueError, match=r"the affine .*, label \(seg\.nrrd\) has .* voxels, allowed are 0\.25"):
         CheckSameGridd(["image", "label"])(data)
     CheckSameGridd(["image", "label"], tolerance=None)(data)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import root_message
+from ...geometry import GRID_TOLERANCE
 from .finding import Finding
 
 #: where MONAI's workflows have them: training, validation, inference
@@ -63,7 +64,8 @@ def check_data(parser: Any, file: str, num_classes: int | None) -> list[Finding]
         return found
     scan = scan_labels(list(items.values()), num_classes=num_classes, progress=False, on_error="report")
     severities = {"error": "error", "warning": "warning", "info": "note"}
-    for problem in find_problems(scan):
+    tolerance = parser.get_parsed_content("grid_tolerance") if "grid_tolerance" in parser else GRID_TOLERANCE
+    for problem in find_problems(scan, grid_tolerance=tolerance):
         severity = severities[problem.severity]
         # an image that lies elsewhere than its label is trained on as if it did not
         if problem.kind == "geometry mismatch":
