@@ -25,15 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the findings."""
     from ..bundle.check import check_bundle
+    from ..findings import in_numbers
 
-    findings = check_bundle(
-        arguments.bundle, dict(_override(text) for text in arguments.override), arguments.dataset_dir
-    )
+    overrides = dict(_override(text) for text in arguments.override)
+    findings = check_bundle(arguments.bundle, overrides, arguments.dataset_dir)
     for finding in findings:
         print(finding)
-    number = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
-    summary = ", ".join(f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in number.items())
-    if number["error"]:
+    summary = in_numbers(findings)
+    if any(finding.severity == "error" for finding in findings):
         raise ValueError(f"{arguments.bundle}: found {summary}, expected no error")
     print(f"{arguments.bundle}: {summary}")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from .class_weights import effective_number_weights, inverse_frequency_weights, median_frequency_weights
 from .count import count_labels
-from .findings import Finding, find_problems, frequency_drift
 from .intensities import find_contradicting_intensities
+from .problems import find_problems, frequency_drift
 from .scan import LabelScan, scan_labels
 
 __all__ = [
-    "Finding",
     "LabelScan",
     "count_labels",
     "effective_number_weights",

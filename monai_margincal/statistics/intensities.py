@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..findings import Finding
 from ..formats import describe_label
-from .findings import Finding
 from .scan import LabelScan
 
 #: with fewer cases there is no telling which of them is the rule

@@ -16,7 +16,7 @@ BUNDLE = bundle_dir("covid19_ct_lesion_coplenet")
 
 def test_a_faultless_bundle(capsys):
     assert main(["check-bundle", BUNDLE, "--dataset-dir", sample_dir("lung_ct")]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"{BUNDLE}: 0 errors, 0 warnings, 0 notes"
+    assert capsys.readouterr().out.splitlines()[-1] == f"{BUNDLE}: 0 errors, 0 warnings, 0 infos"
 
 
 def test_errors_are_listed_and_counted(tmp_path, capsys):
@@ -31,7 +31,7 @@ def test_errors_are_listed_and_counted(tmp_path, capsys):
         "error: configs/metadata.json",
         "error: the overrides",
     ]
-    assert captured.err == f"margincal check-bundle: {bundle}: found 2 errors, 0 warnings, 0 notes, expected no error\n"
+    assert captured.err == f"margincal check-bundle: {bundle}: found 2 errors, 0 warnings, 0 infos, expected no error\n"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .check_bundle import check_bundle
-from .finding import Finding
+from .whole_bundle import check_bundle
 
-__all__ = ["Finding", "check_bundle"]
+__all__ = ["check_bundle"]

@@ -9,8 +9,8 @@ from pydoc import locate
 from typing import Any
 
 from ...errors import root_message
-from .finding import Finding
-from .properties import switched_off
+from ...findings import Finding
+from .configs import switched_off
 
 
 def check_components(parser: Any, place: str) -> list[Finding]:
@@ -26,8 +26,8 @@ def check_components(parser: Any, place: str) -> list[Finding]:
     Example:
         >>> from monai.bundle import ConfigParser
         >>> parser = ConfigParser({"net": {"_target_": "BasicUNet", "spatial_dim": 2}})
-        >>> print(check_components(parser, "train.json")[0].found)
-        net: BasicUNet with the argument 'spatial_dim' (did you mean 'spatial_dims'?)
+        >>> print(check_components(parser, "train.json")[0])
+        error: train.json: found net: BasicUNet with the argument 'spatial_dim' (did you mean 'spatial_dims'?), expected ...
     """
     parser.parse(True)
     found = []
@@ -39,7 +39,7 @@ def check_components(parser: Any, place: str) -> list[Finding]:
                 found += _check(config, id, parser.locator, place)
         except Exception as error:  # an expression or the import of a module may fail in any way
             message = f"{id.replace('::', '#')}: {root_message(error)}"
-            found.append(Finding("error", place, message, "a component that can be made"))
+            found.append(Finding.in_file("error", place, message, "a component that can be made"))
     return found
 
 
@@ -64,7 +64,7 @@ def _check(config: dict[str, Any], id: str, locator: Any, place: str) -> list[Fi
     name, shown = config["_target_"], id.replace("::", "#")
     target = locate(ConfigComponent(config, id, locator).resolve_module_name())
     if not callable(target):
-        return [Finding("error", place, f"{shown}: no {name}", "a class or function that can be imported")]
+        return [Finding.in_file("error", place, f"{shown}: no {name}", "a class or function that can be imported")]
     try:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):  # written in C, without a signature
@@ -78,7 +78,7 @@ def _check(config: dict[str, Any], id: str, locator: Any, place: str) -> list[Fi
                 close = difflib.get_close_matches(key, list(taken), n=1)
                 hint = f" (did you mean {close[0]!r}?)" if close else ""
                 message = f"{shown}: {name} with the argument {key!r}{hint}"
-                found.append(Finding("error", place, message, f"one of {list(taken)}"))
+                found.append(Finding.in_file("error", place, message, f"one of {list(taken)}"))
     missing = [
         key
         for key, value in taken.items()
@@ -86,5 +86,7 @@ def _check(config: dict[str, Any], id: str, locator: Any, place: str) -> list[Fi
     ]
     # `callable` gives a function whose other arguments come later, `_args_` gives them without names
     if missing and config.get("_mode_", "default") == "default" and "_args_" not in config:
-        found.append(Finding("error", place, f"{shown}: {name} without the argument(s) {missing}", "a value for each"))
+        found.append(
+            Finding.in_file("error", place, f"{shown}: {name} without the argument(s) {missing}", "a value for each")
+        )
     return found

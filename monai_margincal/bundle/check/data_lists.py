@@ -2,79 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from monai.bundle import ConfigParser
+
 from ...errors import root_message
+from ...findings import Finding
 from ...geometry import GRID_TOLERANCE
-from .finding import Finding
+from .configs import value_at
 
 #: where MONAI's workflows have them: training, validation, inference
 DATA_LISTS = ("train::dataset::data", "validate::dataset::data", "dataset::data")
 
 
-def check_data(parser: Any, file: str, num_classes: int | None) -> list[Finding]:
-    """Resolve the data lists of a training configuration, read every label and compare its grid with its image's.
+def check_data(parser: ConfigParser, file: str) -> list[Finding]:
+    """Resolve the data lists of a configuration, read every label and compare its grid with its image's.
 
     Args:
-        parser: `monai.bundle.ConfigParser` of the configuration, with ``dataset_dir`` set.
+        parser: the configuration, with ``dataset_dir`` set. Labels must lie in 0 ... ``num_classes`` - 1, where the
+            configuration has that key; grids may differ by its ``grid_tolerance``, by default as in training.
         file: the configuration's file, for the findings.
-        num_classes: the labels must lie in 0 ... num_classes - 1; None: any integral value.
 
     Returns:
         the findings: no list, an empty one, an image that is not there, a case in two lists, and what
         `monai_margincal.statistics.find_problems` says.
     """
-    from ...statistics import find_problems, scan_labels
-
     found: list[Finding] = []
-    lists: dict[str, list[dict[str, Any]]] = {}
+    lists: dict[str, list[Any]] = {}
     for id in DATA_LISTS:
         if id not in parser:
             continue
         try:
             data = parser.get_parsed_content(id)
         except Exception as error:  # any part of the configuration can fail here, each with its own type
-            found.append(Finding("error", file, f"{id}: {root_message(error)}", "a data list"))
+            found.append(Finding.in_file("error", file, f"{id}: {root_message(error)}", "a data list"))
             continue
-        if not data:
-            found.append(Finding("error", file, f"an empty list at {id}", "at least one case"))
-            continue
-        lists[id] = list(data)
-    images = {
-        id: {str(item["image"]) for item in data if isinstance(item, dict) and "image" in item}
-        for id, data in lists.items()
-    }
-    for image in sorted(set().union(*images.values())):
+        if data:
+            lists[id] = list(data)
+        else:
+            found.append(Finding.in_file("error", file, f"an empty list at {id}", "at least one case"))
+    return [*found, *_images(lists.values()), *_labels(parser, lists.values())]
+
+
+def _images(lists: Iterable[Sequence[Any]]) -> Iterable[Finding]:
+    """Images that are not there, or in two lists."""
+    images = [{str(item["image"]) for item in data if isinstance(item, Mapping) and "image" in item} for data in lists]
+    for image in sorted(set().union(*images)):
         if not Path(image).exists():
-            found.append(Finding("error", image, "no such file or folder", "an image of the data list"))
-    if len(images) == 2:
-        shared = sorted(set.intersection(*images.values()))
-        if shared:
-            found.append(
-                Finding("error", shared[0], f"{len(shared)} image(s) in training and in validation", "each in one")
-            )
+            yield Finding.in_file("error", image, "no such file or folder", "an image of the data list")
+    shared = sorted(set.intersection(*images)) if len(images) == 2 else []
+    if shared:
+        yield Finding.in_file(
+            "error", shared[0], f"{len(shared)} image(s) in training and in validation", "each in one"
+        )
+
+
+def _labels(parser: ConfigParser, lists: Iterable[Sequence[Any]]) -> Sequence[Finding]:
+    """What is wrong with the labels of all lists, each label looked at once."""
     items = {
-        str(item["label"]): item
-        for data in lists.values()
-        for item in data
-        if isinstance(item, dict) and "label" in item
+        str(item["label"]): item for data in lists for item in data if isinstance(item, Mapping) and "label" in item
     }
     if not items:
-        return found
+        return ()
+    from ...statistics import find_problems, scan_labels
+
+    num_classes = value_at(parser, "num_classes")
     scan = scan_labels(list(items.values()), num_classes=num_classes, progress=False, on_error="report")
-    severities = {"error": "error", "warning": "warning", "info": "note"}
-    tolerance = parser.get_parsed_content("grid_tolerance") if "grid_tolerance" in parser else GRID_TOLERANCE
-    for problem in find_problems(scan, grid_tolerance=tolerance):
-        severity = severities[problem.severity]
-        # an image that lies elsewhere than its label is trained on as if it did not
-        if problem.kind == "geometry mismatch":
-            severity = "error"
-        first = problem.files[0] if problem.files else file
-        more = f" (and {len(problem.files) - 1} more)" if len(problem.files) > 1 else ""
-        found.append(
-            Finding(
-                severity, first, f"{problem.kind}{more}: {problem.message}", "a label that fits its image and classes"
-            )
-        )
-    return found
+    # None is a value here: compare shapes only
+    tolerance = value_at(parser, "grid_tolerance") if "grid_tolerance" in parser else GRID_TOLERANCE
+    return find_problems(scan, grid_tolerance=tolerance)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .finding import Finding
-from .properties import switched_off
+from ...findings import Finding
+from .configs import switched_off, value_at
 
 #: arguments that may have one entry per key
 _PER_KEY = ("mode", "padding_mode", "dtype", "align_corners")
@@ -53,7 +53,7 @@ def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dic
         name = str(config.get("_target_", "")).rsplit(".", 1)[-1]
         if name.startswith("Rand"):
             break
-        keys = _value(parser, f"{step}::keys")
+        keys = value_at(parser, f"{step}::keys")
         keys = [keys] if isinstance(keys, str) else list(keys or [key])
         if key not in keys or _NEUTRAL.search(name):
             continue
@@ -61,7 +61,7 @@ def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dic
         for argument in config:
             if argument.startswith("_") or argument in _KEYS:
                 continue
-            value = _value(parser, f"{step}::{argument}")
+            value = value_at(parser, f"{step}::{argument}")
             if argument in _PER_KEY and isinstance(value, list | tuple) and len(value) == len(keys) > 1:
                 value = value[keys.index(key)]
             arguments[argument] = value
@@ -85,14 +85,16 @@ def check_drift(chains: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[Fin
     for place, chain in others:
         names, expected_names = [name for name, _ in chain], [name for name, _ in expected]
         if names != expected_names:
-            found.append(Finding("error", place, f"image transforms {names}", f"{expected_names}, as in {reference}"))
+            found.append(
+                Finding.in_file("error", place, f"image transforms {names}", f"{expected_names}, as in {reference}")
+            )
             continue
         for (name, ours), (_, theirs) in zip(chain, expected, strict=True):
             for argument in sorted(set(ours) | set(theirs)):
                 mine, other = (values.get(argument, "its default") for values in (ours, theirs))
                 if _plain(mine) != _plain(other):
                     found.append(
-                        Finding("error", place, f"{name} with {argument} {mine}", f"{other}, as in {reference}")
+                        Finding.in_file("error", place, f"{name} with {argument} {mine}", f"{other}, as in {reference}")
                     )
     return found
 
@@ -125,7 +127,3 @@ def _canonical(name: str) -> str:
 
 def _plain(value: Any) -> Any:
     return [_plain(child) for child in value] if isinstance(value, list | tuple) else value
-
-
-def _value(parser: Any, id: str) -> Any:
-    return parser.get_parsed_content(id) if id in parser else None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
+import torch
+from monai.bundle import ConfigWorkflow
+
 from ...errors import root_message
-from .finding import Finding
+from ...findings import Finding
+from .configs import Workflow, config_file, switched_off
 
 
-def check_properties(kind: str, files: list[Path], given: Mapping[str, Any], place: str) -> list[Finding]:
+def check_properties(workflow: Workflow) -> list[Finding]:
     """Check a workflow's properties; ``initialize`` is not run and no component is made.
 
     An error is a required property that is missing, null or empty, one that cannot be what it is for (``dataset_dir`` a number,
@@ -19,33 +22,29 @@ def check_properties(kind: str, files: list[Path], given: Mapping[str, Any], pla
     another id than MONAI's.
 
     Args:
-        kind: ``"train"`` or ``"infer"``.
-        files: config files, later ones take precedence.
-        given: ``id`` -> value, as on the command line.
-        place: the files' name, for the findings.
+        workflow: the configuration, with overrides.
     """
-    from monai.bundle import ConfigWorkflow
-
-    workflow = ConfigWorkflow(
-        workflow_type=kind,
-        config_file=[str(path) for path in files],
-        meta_file=str(files[0].parent / "metadata.json"),
+    monais = ConfigWorkflow(
+        workflow_type=workflow.kind,
+        config_file=[str(path) for path in workflow.files],
+        meta_file=str(config_file(workflow.root, "metadata")),
         logging_file=False,
-        bundle_root=str(files[0].parents[1]),
+        bundle_root=str(workflow.root),
     )
-    workflow.parser.update(dict(given))
+    monais.parser.update(dict(workflow.overrides))
     # one spelling of ids, `::` for `#`; nothing is instantiated
-    workflow.parser.parse(True)
-    found = []
-    for name, table in workflow.properties.items():
+    monais.parser.parse(True)
+    found, place = [], workflow.place
+    for name, table in monais.properties.items():
         id, required = str(table["id"]), table.get("required", False)
-        if required and id not in workflow.parser:
-            found.append(Finding("error", place, f"no {id}", f"the property {name!r} that every {kind} workflow has"))
+        if required and id not in monais.parser:
+            expected = f"the property {name!r} that every {workflow.kind} workflow has"
+            found.append(Finding.in_file("error", place, f"no {id}", expected))
         elif required and not id.startswith("_meta_"):
-            found += _value(workflow.parser, id, name, place)
-        elif not required and not workflow._check_optional_id(name=name, property=table):
+            found += _value(monais.parser, id, name, place)
+        elif not required and not monais._check_optional_id(name=name, property=table):
             message = f"the property {name!r} under another id than {id}"
-            found.append(Finding("error", place, message, "MONAI's id, which clients look up"))
+            found.append(Finding.in_file("error", place, message, "MONAI's id, which clients look up"))
     return found
 
 
@@ -54,7 +53,9 @@ def _value(parser: Any, id: str, name: str, place: str) -> list[Finding]:
     text = parser[id]
     if text is None or (isinstance(text, str | list | dict) and not text):
         shown = "null" if text is None else repr(text)
-        return [Finding("error", place, f"{id} {shown}", f"a value for the property {name!r}, which is required")]
+        return [
+            Finding.in_file("error", place, f"{id} {shown}", f"a value for the property {name!r}, which is required")
+        ]
     if name not in _READABLE:
         return _component(parser, text, id, place)
     expected, is_good = _READABLE[name]
@@ -62,8 +63,8 @@ def _value(parser: Any, id: str, name: str, place: str) -> list[Finding]:
         value = parser.get_parsed_content(id)
         good = is_good(value)
     except Exception as error:  # an expression may fail in any way
-        return [Finding("error", place, f"{id}: {root_message(error)}", expected)]
-    return [] if good else [Finding("error", place, f"{id} {value!r}", expected)]
+        return [Finding.in_file("error", place, f"{id}: {root_message(error)}", expected)]
+    return [] if good else [Finding.in_file("error", place, f"{id} {value!r}", expected)]
 
 
 def _component(parser: Any, text: Any, id: str, place: str) -> list[Finding]:
@@ -72,22 +73,13 @@ def _component(parser: Any, text: Any, id: str, place: str) -> list[Finding]:
         return []
     if not isinstance(text, dict) or "_target_" not in text:
         shown = f"a dictionary without _target_, {sorted(text)}" if isinstance(text, dict) else repr(text)
-        return [Finding("error", place, f"{id} {shown}", expected)]
+        return [Finding.in_file("error", place, f"{id} {shown}", expected)]
     if switched_off(parser, id):
-        return [Finding("error", place, f"{id} switched off by _disabled_", expected)]
+        return [Finding.in_file("error", place, f"{id} switched off by _disabled_", expected)]
     return []
 
 
-def switched_off(parser: Any, id: str) -> bool:
-    """Whether the component at an id has a ``_disabled_`` that MONAI takes for true."""
-    key = f"{id}::_disabled_"
-    value = parser.get_parsed_content(key) if key in parser else False
-    return value.strip().lower() == "true" if isinstance(value, str) else bool(value)
-
-
 def _is_device(value: Any) -> bool:
-    import torch
-
     try:
         torch.device(value)
     except (RuntimeError, TypeError):

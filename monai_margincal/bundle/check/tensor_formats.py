@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .finding import Finding
+from ...findings import Finding
+from .configs import switched_off, value_at
 from .metadata import FILE
 from .preprocessing import transform_ids
-from .properties import switched_off
 
 #: transforms that give an image a fixed size: name -> argument
 _FIXED = {"Resized": "spatial_size", "ResizeWithPadOrCropd": "spatial_size", "CenterSpatialCropd": "roi_size"}
@@ -32,21 +32,21 @@ def check_formats(metadata: Mapping[str, Any], parser: Any, place: str) -> list[
         >>> from monai.bundle import ConfigParser
         >>> metadata = {"network_data_format": {"inputs": {"image": {"spatial_shape": [229, 229]}}}}
         >>> parser = ConfigParser({"inferer": {"_target_": "SlidingWindowInferer", "roi_size": [299, 299]}})
-        >>> print(check_formats(metadata, parser, "configs/inference.json")[0].expected)
-        [299, 299], roi_size of inferer in configs/inference.json
+        >>> print(check_formats(metadata, parser, "configs/inference.json")[0])
+        error: configs/metadata.json: found spatial_shape [229, 229] of the network's input, expected [299, 299], ...
     """
     found = []
     shape = _first_tensor(metadata, "inputs").get("spatial_shape")
     fed, source = _fed(parser)
     if shape and fed and (len(shape) != len(fed) or not all(map(_fits, shape, fed))):
         expected = f"{fed}, {source} in {place}"
-        found.append(Finding("error", FILE, f"spatial_shape {shape} of the network's input", expected))
+        found.append(Finding.in_file("error", FILE, f"spatial_shape {shape} of the network's input", expected))
 
     stated = _first_tensor(metadata, "post_processed_outputs").get("dtype")
     for name, dtype in _saved(parser) if stated else ():
         if dtype != str(stated):
             expected = f"{stated}, dtype of post_processed_outputs in metadata.json"
-            found.append(Finding("error", place, f"{name} that saves {dtype}", expected))
+            found.append(Finding.in_file("error", place, f"{name} that saves {dtype}", expected))
     return found
 
 
@@ -72,7 +72,7 @@ def _fed(parser: Any) -> tuple[list[int], str]:
 
 def _sizes(parser: Any, id: str) -> list[int]:
     """A list of positive whole numbers, or nothing: -1 and 0 stand for whatever size the image has."""
-    value = parser.get_parsed_content(id) if id in parser else None
+    value = value_at(parser, id)
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
     return [int(size) for size in value] if all(isinstance(size, int) and size > 0 for size in value) else []
@@ -97,10 +97,9 @@ def _saved(parser: Any) -> list[tuple[str, str]]:
         name = str(config.get("_target_", "")).rsplit(".", 1)[-1]
         if not re.fullmatch(r"SaveImage(d|D|Dict)", name) or switched_off(parser, step):
             continue
-        keys = parser.get_parsed_content(f"{step}::keys")
+        keys = value_at(parser, f"{step}::keys")
         if "pred" in ([keys] if isinstance(keys, str) else keys):
-            id = f"{step}::output_dtype"
-            dtype = parser.get_parsed_content(id) if id in parser else None
+            dtype = value_at(parser, f"{step}::output_dtype")
             saved.append((name, "float32" if dtype is None else _name(dtype)))
     return saved
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...counting.class_counts import ClassCounts, as_class_counts
+from ...findings import Finding
 from ...margins import class_margins
-from ..findings import Finding, find_problems
+from ..problems import find_problems
 from ..scan import LabelScan
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...files import write_text
-from ..findings import Finding
+from ...findings import Finding
 from .charts import drift_chart, frequency_chart, margin_curves, percent, presence_map, shown
 from .content import report_data
 

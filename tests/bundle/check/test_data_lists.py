@@ -42,7 +42,8 @@ def grids(item, **given):
     except ValueError:
         trains = False
     problems = find_problems(scan_labels([item], num_classes=2), grid_tolerance=check.tolerance)
-    found = check_data(ConfigParser({"train": {"dataset": {"data": [item]}}, **given}), "configs/train.json", 2)
+    config = {"train": {"dataset": {"data": [item]}}, "num_classes": 2, **given}
+    found = check_data(ConfigParser(config), "configs/train.json")
     return trains, not any(p.severity == "error" for p in problems), not any(f.severity == "error" for f in found)
 
 

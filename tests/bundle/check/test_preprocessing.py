@@ -63,7 +63,7 @@ def test_every_difference_is_an_error(change, message):
     change(transforms)
     (finding,) = check_drift({"train.json": chain(TRAIN[0]), "inference.json": chain(transforms)})
     assert finding.severity == "error"
-    assert finding.file == "inference.json"
+    assert finding.files == ("inference.json",)
     assert re.search(message, str(finding)), str(finding)
 
 

@@ -11,8 +11,9 @@ import pytest
 from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, RandCropByLabelClassesd, Spacingd
 from shared import SHARED, needs_shared
 
+from monai_margincal.findings import SEVERITIES, Finding
 from monai_margincal.statistics import scan_labels
-from monai_margincal.statistics.findings import SEVERITIES, Finding, find_problems, frequency_drift
+from monai_margincal.statistics.problems import find_problems, frequency_drift
 from monai_margincal.statistics.report import render_report, report_data
 
 

@@ -1,17 +1,17 @@
-"""What in a data set deserves a look before training: each finding with a severity and its files."""
+"""What usually goes wrong in a data set, looked for before training."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..counting.case_record import CaseRecord
+from ..findings import Finding, most_severe_first
 from ..formats import describe_label
 from ..geometry import GRID_TOLERANCE, corner_shift, without_trailing_ones
 from .identity import fingerprint
@@ -20,35 +20,12 @@ from .scan import LabelScan
 #: Endings of pictures, which may have colours and have no grid in millimetres.
 _PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
 
-SEVERITIES = ("error", "warning", "info")
-
 #: A label value in at most this share of the cases is called rare ...
 _RARE = 0.1
 #: ... and one in at least this share is called usual.
 _USUAL = 0.9
 #: Voxel volumes that differ by more than this factor from the median are named.
 _VOLUME_FACTOR = 4.0
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing to look at.
-
-    Attributes:
-        severity: ``"error"``: the numbers or the training are wrong with this; ``"warning"``: probably not meant; ``"info"``.
-        kind: short name of what was looked for, for example ``"geometry mismatch"``.
-        message: one sentence with what was found and what was expected.
-        files: the files concerned (cases, where the data are no files).
-    """
-
-    severity: str
-    kind: str
-    message: str
-    files: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON types."""
-        return asdict(self)
 
 
 def find_problems(
@@ -88,7 +65,7 @@ def find_problems(
     if transformed is not None:
         found.extend(_failures(transformed))
         found.extend(_vanished(scan, transformed))
-    return tuple(sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.kind, finding.files)))
+    return tuple(most_severe_first(sorted(found, key=lambda finding: (finding.kind, finding.files))))
 
 
 def _place(record: CaseRecord) -> str:

@@ -13,7 +13,7 @@ from monai.bundle import ConfigParser, init_bundle
 from shared import GOLDEN
 
 from monai_margincal.bundle import bundle_dir
-from monai_margincal.bundle.check import Finding, check_bundle
+from monai_margincal.bundle.check import check_bundle
 from monai_margincal.bundle.check.metadata import SCHEMA
 from monai_margincal.counting.class_counts import ClassCounts
 from monai_margincal.samples import sample_dir
@@ -145,13 +145,14 @@ def test_a_fault_is_found(bundle, fault):
 
 def test_versions_are_compared_with_the_installed_ones(bundle):
     edit(bundle, "metadata", lambda c: c.update(monai_version="99.0", numpy_version="1.0", pytorch_version="new"))
-    found = {(f.severity, f.found.split(",")[0].split(":")[0]) for f in check_bundle(bundle)}
-    assert found == {("warning", "monai 99.0"), ("note", "numpy 1.0"), ("error", "torch")}
+    found = {str(f).split(", but")[0].split(": Invalid")[0] for f in check_bundle(bundle)}
+    place = "configs/metadata.json: found"
+    assert found == {f"warning: {place} monai 99.0", f"info: {place} numpy 1.0", f"error: {place} torch"}
 
 
 def test_an_unused_key_in_a_file_and_an_unknown_override(bundle):
     edit(bundle, "train", lambda c: c.update(learning_rat=1))
-    assert [str(f) for f in check_bundle(bundle) if f.file == "configs/train.json"] == [
+    assert [str(f) for f in check_bundle(bundle) if f.files == ("configs/train.json",)] == [
         "warning: configs/train.json: found unknown key 'learning_rat' (did you mean 'learning_rate'?): nothing in the "
         "configuration refers to it, expected a key that something refers to"
     ]
@@ -267,7 +268,9 @@ def test_a_bundle_in_yaml(tmp_path):
     path.unlink()
     found = check_bundle(tmp_path / "new")
     assert errors(found) == []
-    assert [f.found.split(":")[0] for f in found if f.file == "configs/inference.yaml"] == ["unknown key 'forgotten'"]
+    assert [f.message.split(":")[0] for f in found if f.files == ("configs/inference.yaml",)] == [
+        "found unknown key 'forgotten'"
+    ]
 
 
 def test_what_is_no_bundle(tmp_path):
@@ -275,5 +278,29 @@ def test_what_is_no_bundle(tmp_path):
         FileNotFoundError, match=r"found no configs/metadata\.json, expected the folder of a MONAI bundle"
     ):
         check_bundle(tmp_path)
-    with pytest.raises(ValueError, match=r"severity must be one of \('error', 'warning', 'note'\), got 'fatal'"):
-        Finding("fatal", "a", "b", "c")
+
+
+def test_a_nested_flag_that_is_misspelt(bundle):
+    found = errors(check_bundle(bundle, {"inferer#roi_sizee": [9, 9]}))
+    assert any(
+        "inferer: monai_margincal.inferers.VolumeSliceInferer with the argument 'roi_sizee'" in text for text in found
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"datalist_file": "none.json"}, "none.json: no such file, expected a data list in JSON"),
+        ({"cases": "lung9"}, "configs/inference.json: found dataset::data: FileNotFoundError: no image for the cases lung9"),
+        ({"data": []}, "configs/inference.json: found an empty list at dataset::data"),
+        ({"data": [{"image": "/none.nii"}]}, "/none.nii: found no such file or folder, expected an image of the data list"),
+        ({"dataset_dir": "/none"}, "FileNotFoundError: data set folder not found: /none"),
+    ],
+)  # fmt: skip
+def test_flags_that_leave_no_data(bundle, given, message):
+    found = errors(check_bundle(bundle, given))
+    assert any(message in text for text in found), found
+
+
+def test_flags_that_change_the_data_and_are_right(bundle):
+    assert errors(check_bundle(bundle, {"cases": "lung1", "val_cases": "lung2"}, sample_dir("lung_ct"))) == []
