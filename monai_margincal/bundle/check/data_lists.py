@@ -11,6 +11,7 @@ from monai.bundle import ConfigParser
 from ...errors import root_message
 from ...findings import Finding
 from ...geometry import GRID_TOLERANCE
+from ...statistics import find_problems, scan_labels
 from .configs import value_at
 
 #: where MONAI's workflows have them: training, validation, inference
@@ -66,8 +67,6 @@ def _labels(parser: ConfigParser, lists: Iterable[Sequence[Any]]) -> Sequence[Fi
     }
     if not items:
         return ()
-    from ...statistics import find_problems, scan_labels
-
     num_classes = value_at(parser, "num_classes")
     scan = scan_labels(list(items.values()), num_classes=num_classes, progress=False, on_error="report")
     # None is a value here: compare shapes only

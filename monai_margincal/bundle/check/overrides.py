@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from monai.bundle import ConfigParser
@@ -38,8 +38,8 @@ def applicable(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[
     return {**ours, **{id: value for id, value in helpers.items() if id not in useless}}
 
 
-def reaches(config: Mapping[str, Any], overrides: Iterable[str], ids: Iterable[str]) -> bool:
-    """Whether an override changes what one of the items at ``ids`` is made of.
+def reaches(config: Mapping[str, Any], overrides: Collection[str], ids: Collection[str]) -> bool:
+    """Whether an override changes one of the items at ``ids``, or what it is made of.
 
     Args:
         config: the configuration's text.
@@ -58,4 +58,10 @@ def reaches(config: Mapping[str, Any], overrides: Iterable[str], ids: Iterable[s
     while ahead:
         reached |= ahead
         ahead = {name for key in ahead & set(config) for name in references(config[key])} - reached
-    return bool(reached & {top_level(id) for id in overrides})
+    given = [id.replace("#", "::") for id in overrides]
+    itself = any(_is_within(id, other) or _is_within(other, id) for id in ids for other in given)
+    return itself or bool(reached & {top_level(id) for id in given})
+
+
+def _is_within(id: str, other: str) -> bool:
+    return f"{id}::".startswith(f"{other}::")

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...findings import Finding
 from .configs import switched_off, value_at
+from .image_chain import transform_ids
 from .metadata import FILE
-from .preprocessing import transform_ids
 
 #: transforms that give an image a fixed size: name -> argument
 _FIXED = {"Resized": "spatial_size", "ResizeWithPadOrCropd": "spatial_size", "CenterSpatialCropd": "roi_size"}

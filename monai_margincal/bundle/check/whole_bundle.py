@@ -21,15 +21,16 @@ from .class_names import check_class_names
 from .components import check_components
 from .configs import Workflow, config_file, repeated_keys, workflows
 from .data_lists import DATA_LISTS, check_data
+from .drift import check_drift
+from .image_chain import Chain, image_chain
 from .metadata import FILE as METADATA
 from .metadata import check_metadata
 from .network import check_network
 from .overrides import applicable, reaches, top_level
-from .preprocessing import check_drift, image_chain
 from .properties import check_properties
 from .tensor_formats import check_formats
 
-#: a bundle without them is refused by MONAI's model zoo (logging.conf: MONAI logs in its own way)
+#: what MONAI's model zoo asks of a bundle besides its configurations, and how much it matters
 _FILES = {"LICENSE": "error", "docs/README.md": "warning", "configs/logging.conf": "info"}
 
 #: where the image is preprocessed
@@ -108,7 +109,7 @@ def _check_workflows(
     folder: Path, metadata: Mapping[str, Any], given: Mapping[str, Any], with_data: bool
 ) -> list[Finding]:
     found: list[Finding] = []
-    chains: dict[str, Any] = {}
+    chains: dict[str, Chain] = {}
     unknown = {top_level(id) for id in given}
     known: dict[str, Any] = {}
     for workflow in workflows(folder):
@@ -127,8 +128,9 @@ def _check_workflows(
             continue
         checks = _checks_of_any(workflow)
         if len(workflow.files) == 1:  # files that are merged over it change nothing of the rest
-            touched = with_data or reaches(config, workflow.overrides, DATA_LISTS)
-            checks = [*checks, *_checks_of_a_file(workflow, metadata, chains, touched)]
+            checks += _checks_of_a_file(workflow, metadata, chains)
+            if with_data or reaches(config, workflow.overrides, DATA_LISTS):
+                checks.append(("readable data", partial(check_data, workflow.parser(), workflow.place)))
         for expected, check in checks:
             found += _guarded(workflow.place, expected, check)
     found += check_drift(chains)
@@ -145,9 +147,7 @@ def _checks_of_any(workflow: Workflow) -> list[_Check]:
     ]
 
 
-def _checks_of_a_file(
-    workflow: Workflow, metadata: Mapping[str, Any], chains: dict[str, Any], with_data: bool
-) -> list[_Check]:
+def _checks_of_a_file(workflow: Workflow, metadata: Mapping[str, Any], chains: dict[str, Chain]) -> list[_Check]:
     """The checks of one configuration by itself; the image's preprocessing is put into ``chains``, to be compared."""
     parser, place = workflow.parser(), workflow.place
     checks: list[_Check] = [("consistent names", lambda: check_class_names(metadata, parser, place))]
@@ -156,12 +156,10 @@ def _checks_of_a_file(
     checks.append(("a network that can be run", lambda: check_network(workflow)))
     for id in _CHAINS[workflow.kind]:
         checks.append(("readable preprocessing", partial(_keep_chain, parser, id, place, chains)))
-    if with_data:
-        checks.append(("readable data", lambda: check_data(parser, place)))
     return checks
 
 
-def _keep_chain(parser: ConfigParser, id: str, place: str, chains: dict[str, Any]) -> Iterable[Finding]:
+def _keep_chain(parser: ConfigParser, id: str, place: str, chains: dict[str, Chain]) -> Iterable[Finding]:
     chain = image_chain(parser, id)
     if chain is not None:
         chains[f"{place}: {id.replace('::', '#')}"] = chain

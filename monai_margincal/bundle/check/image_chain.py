@@ -1,12 +1,14 @@
-"""Preprocessing drift: the image must reach the network in inference exactly as it did in training."""
+"""What a preprocessing does to the image: its transforms in order, however the configuration spells them."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from ...findings import Finding
 from .configs import switched_off, value_at
+
+#: name and arguments of every transform
+Chain = list[tuple[str, dict[str, Any]]]
 
 #: arguments that may have one entry per key
 _PER_KEY = ("mode", "padding_mode", "dtype", "align_corners")
@@ -22,7 +24,7 @@ _NEUTRAL = re.compile(
 _KEYS = ("keys", "allow_missing_keys", "label_key")
 
 
-def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dict[str, Any]]] | None:
+def image_chain(parser: Any, id: str, key: str = "image") -> Chain | None:
     """The deterministic transforms of the image in a preprocessing: name and arguments of each, up to the first random one.
 
     Args:
@@ -45,7 +47,7 @@ def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dic
     if id not in parser:
         return None
     parser.parse(True)
-    chain = []
+    chain: Chain = []
     for step in transform_ids(parser, id):
         config = parser[step]
         if switched_off(parser, step):
@@ -67,36 +69,6 @@ def image_chain(parser: Any, id: str, key: str = "image") -> list[tuple[str, dic
             arguments[argument] = value
         chain.append((_canonical(name), arguments))
     return chain
-
-
-def check_drift(chains: dict[str, list[tuple[str, dict[str, Any]]]]) -> list[Finding]:
-    """Compare the image's chains of training, validation and inference, each with the first.
-
-    Args:
-        chains: where the chain is written (file and id) -> chain of `image_chain`.
-
-    Returns:
-        an error for every transform that is missing, additional, elsewhere in the order, or has another argument.
-    """
-    found: list[Finding] = []
-    if len(chains) < 2:
-        return found
-    (reference, expected), *others = chains.items()
-    for place, chain in others:
-        names, expected_names = [name for name, _ in chain], [name for name, _ in expected]
-        if names != expected_names:
-            found.append(
-                Finding.in_file("error", place, f"image transforms {names}", f"{expected_names}, as in {reference}")
-            )
-            continue
-        for (name, ours), (_, theirs) in zip(chain, expected, strict=True):
-            for argument in sorted(set(ours) | set(theirs)):
-                mine, other = (values.get(argument, "its default") for values in (ours, theirs))
-                if _plain(mine) != _plain(other):
-                    found.append(
-                        Finding.in_file("error", place, f"{name} with {argument} {mine}", f"{other}, as in {reference}")
-                    )
-    return found
 
 
 def transform_ids(parser: Any, id: str) -> list[str]:
@@ -123,7 +95,3 @@ def _is_compose(config: dict[str, Any]) -> bool:
 def _canonical(name: str) -> str:
     """``ScaleIntensityRanged``, ``...D`` and ``...Dict`` are one transform."""
     return re.sub(r"(Dict|D)$", "d", name)
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(child) for child in value] if isinstance(value, list | tuple) else value

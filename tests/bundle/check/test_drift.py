@@ -7,7 +7,8 @@ import re
 import pytest
 from monai.bundle import ConfigParser
 
-from monai_margincal.bundle.check.preprocessing import check_drift, image_chain
+from monai_margincal.bundle.check.drift import check_drift
+from monai_margincal.bundle.check.image_chain import image_chain
 
 LOAD = {"_target_": "LoadImaged", "keys": ["image", "label"]}
 SPACE = {"_target_": "Spacingd", "keys": ["image", "label"], "pixdim": "@pixdim", "mode": ["bilinear", "nearest"]}

@@ -1,0 +1,84 @@
+"""Refuse a misspelt flag of ``python -m monai.bundle run`` when the bundle starts.
+
+MONAI adds an unknown top-level key to the configuration and goes on with the default of the one that was meant.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from .keys import describe_unknown, unused_keys
+
+
+def refuse_unknown_keys(entries: Iterable[str] = ()) -> None:
+    """Raise if a flag set a top-level key that does nothing; meant for a bundle's ``initialize``.
+
+    ``"initialize": [{"_target_": "monai_margincal.bundle.refuse_unknown_keys"}, ...]`` makes
+    ``python -m monai.bundle run --config_file configs/train.json --epochz 3`` an error instead of a run with the default. A key
+    of the bundle's own files is never refused: it loses its effect when somebody replaces the component that used it. A key of
+    another file of the bundle is, as ``--cases`` of the inference in a training.
+
+    Args:
+        entries: keys to accept although nothing refers to them. MONAI replaces macros (``%key``) before anything is
+            instantiated, so a top-level key that is used by macros only must be named here.
+
+    Raises:
+        ValueError: a top-level key has no effect; the message names it and the key that it resembles.
+        RuntimeError: not called by MONAI's config parser.
+
+    Example:
+        >>> from monai.bundle import ConfigParser
+        >>> parser = ConfigParser({
+        ...     "epochs": 3, "epochz": 4, "run": ["$print(@epochs)"],
+        ...     "initialize": [{"_target_": "monai_margincal.bundle.refuse_unknown_keys"}]})
+        >>> try:
+        ...     parser.get_parsed_content("initialize::0")
+        ... except RuntimeError as error:
+        ...     print(error.__cause__)
+        unknown key 'epochz' (did you mean 'epochs'?): nothing in the configuration refers to it
+    """
+    config, folder = _config_being_resolved(sys._getframe(1))
+    unknown = unused_keys(config, {*entries, *_declared(config, folder)})
+    if unknown:
+        raise ValueError(describe_unknown(unknown, config))
+
+
+def _config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Path | None]:
+    """The configuration, as text, one of whose items is being instantiated, and the folder that it comes from.
+
+    MONAI hands an item its own arguments only, and a reference to everything would be a reference to itself; so the parser and
+    the workflow that are at work are looked for further up the stack.
+    """
+    from monai.bundle import ConfigParser, ConfigWorkflow
+
+    config: dict[str, Any] | None = None
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if config is None and isinstance(owner, ConfigParser):
+            config = dict(owner[""])
+        elif config is not None and isinstance(owner, ConfigWorkflow):
+            return config, Path(owner.config_root_path)
+        frame = frame.f_back
+    if config is None:
+        raise RuntimeError(
+            "refuse_unknown_keys must be called by MONAI's config parser, from the initialize list of a bundle"
+        )
+    return config, None
+
+
+def _declared(config: Mapping[str, Any], folder: Path | None) -> set[str]:
+    """Top-level keys of those files in the folder that were merged into the configuration: all their keys are in it."""
+    from monai.bundle import ConfigParser
+
+    declared: set[str] = set()
+    for path in sorted(folder.glob("*")) if folder is not None else ():
+        if path.suffix in (".json", ".yaml", ".yml") and path.stem != "metadata":
+            keys = {re.split(r"::|#", str(key).lstrip("+"))[0] for key in ConfigParser.load_config_file(path)}
+            if keys <= set(config):
+                declared |= keys
+    return declared
