@@ -121,7 +121,7 @@ def _check_workflows(
             workflow = replace(workflow, overrides=applicable(config, given))
             unknown -= {top_level(id) for id in workflow.overrides}
             known = {**config, **known}
-            workflow.parser()
+            workflow.parser().parse(True)  # reads the files that it refers to
         except Exception as error:  # YAML and JSON readers, merging and overriding each have errors of their own
             message = root_message(error)
             found.append(Finding.in_file("error", workflow.place, message, "a configuration that can be read"))
@@ -129,8 +129,7 @@ def _check_workflows(
         checks = _checks_of_any(workflow)
         if len(workflow.files) == 1:  # files that are merged over it change nothing of the rest
             checks += _checks_of_a_file(workflow, metadata, chains)
-            if with_data or reaches(config, workflow.overrides, DATA_LISTS):
-                checks.append(("readable data", partial(check_data, workflow.parser(), workflow.place)))
+            checks.append(("readable data", partial(_check_data, workflow, config, with_data)))
         for expected, check in checks:
             found += _guarded(workflow.place, expected, check)
     found += check_drift(chains)
@@ -164,6 +163,13 @@ def _keep_chain(parser: ConfigParser, id: str, place: str, chains: dict[str, Cha
     if chain is not None:
         chains[f"{place}: {id.replace('::', '#')}"] = chain
     return ()
+
+
+def _check_data(workflow: Workflow, config: Mapping[str, Any], always: bool) -> Iterable[Finding]:
+    """Reading all labels takes its time: only where data are given."""
+    if not (always or reaches(config, workflow.overrides, DATA_LISTS)):
+        return ()
+    return check_data(workflow.parser(), workflow.place)
 
 
 def _guarded(place: str, expected: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:

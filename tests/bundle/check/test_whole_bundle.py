@@ -157,6 +157,13 @@ def test_an_unused_key_in_a_file_and_an_unknown_override(bundle):
     assert any("'infererr'" in e for e in errors(check_bundle(bundle, {"infererr#roi_size": [1]})))
 
 
+def test_a_reference_to_a_file_that_is_not_there(bundle):
+    edit(bundle, "inference", lambda c: c.update(output_dir="%none.json#a"))
+    (text,) = errors(check_bundle(bundle))
+    assert text.startswith("error: configs/inference.json: found FileNotFoundError: ")
+    assert text.endswith("'none.json', expected a configuration that can be read")
+
+
 def test_overrides_that_are_meant(bundle):
     """A key of one workflow only, a nested one, and one that another override refers to."""
     good = {"cases": "lung1", "epochs": "$@n", "n": 3, "network_def#norm": "batch", "train#dataset#cache_rate": 1.0}
