@@ -178,7 +178,7 @@ def test_a_lesion_outside_of_the_lungs_is_named_in_training_and_counts_in_valida
             "slice",
             r"images/b\.nii\.gz\) has shape \(48, 40, 6\), label \(.*labels/b\.nii\.gz\) has shape \(48, 40, 5\)",
         ),
-        ("header", r"labels/b\.nii\.gz\) has .* voxels, allowed are 0\.5"),
+        ("header", r"labels/b\.nii\.gz\) has .* voxels, allowed are 0\.25"),
     ],
 )
 def test_a_wrong_label_stops_the_training_and_is_named(workflow, tmp_path, fault, message):
