@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, then report."""
-    from ..experiments import Study, run_study, write_report
+    from ..experiments import Study, run_study, write_study_report
     from ..experiments.runner import record_path
 
     study = Study.from_file(arguments.config, dict(_setting(text) for text in arguments.set))
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         errors = summary.errors
         print(f"cells finished: {summary.finished} of {summary.total} ({summary.trained} by this process)")
     if not arguments.no_report:
-        for path in write_report(study, arguments.output):
+        for path in write_study_report(study, arguments.output):
             print(f"written: {path}")
     if errors:
         name, message = next(iter(errors.items()))

@@ -1,16 +1,16 @@
 """Compare learning objectives as the paper does, but with seeds, intervals and free decoders: tasks x objectives x seeds.
 
-`Study` reads a YAML file, `run_study` trains what is missing (resumable, in several processes at once), `write_report` makes
-results.csv, tables, figures and one HTML file. ``margincal compare CONFIG`` does all three.
+`Study` reads a YAML file, `run_study` trains what is missing (resumable, in several processes at once), `write_study_report`
+makes results.csv, tables, figures and one HTML file. ``margincal compare CONFIG`` does all three.
 """
 
 from __future__ import annotations
 
 from .decoders import ArgmaxDecoder, IoUThresholdDecoder, RankSEGDecoder
 from .objectives import WeightedSumLoss
-from .report import write_report
 from .runner import run_study
 from .study import Cell, Study
+from .study_report import write_study_report
 
 __all__ = [
     "ArgmaxDecoder",
@@ -20,5 +20,5 @@ __all__ = [
     "Study",
     "WeightedSumLoss",
     "run_study",
-    "write_report",
+    "write_study_report",
 ]

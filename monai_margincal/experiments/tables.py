@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,18 +77,6 @@ class Table:
                 r"\end{table}",
                 "",
             ]
-        )
-
-    def html(self) -> str:
-        """A ``figure`` with a ``table``."""
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.header)
-        body = "\n".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
-        note = f"<p class='note'>{html.escape(self.note)}</p>" if self.note else ""
-        return (
-            f"<h3>{html.escape(self.title)}</h3><div class='scroll'><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table></div>{note}"
         )
 
 

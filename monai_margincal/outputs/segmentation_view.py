@@ -11,12 +11,9 @@ import numpy as np
 
 from ..files import replacing
 from ..geometry import GRID_TOLERANCE, corner_shift
+from ..palette import TRUTH_OUTLINE, class_colour
 
 __all__ = ["SegmentationView", "load_view", "save_overlay"]
-
-#: Okabe-Ito colours: distinct for colour-blind readers, on grey and in print
-_COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#D55E00", "#CC79A7", "#0072B2")
-_TRUTH_OUTLINE = "#56B4E9"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,17 +139,15 @@ def save_overlay(
             if mask is not None:
                 axis.imshow(_coloured(mask[:, :, k].T), aspect=aspect, interpolation="nearest")
             if name != "image" and truth is not None and truth.any() and not truth.all():
-                axis.contour(truth, levels=[0.5], colors=_TRUTH_OUTLINE, linewidths=1.1)
+                axis.contour(truth, levels=[0.5], colors=TRUTH_OUTLINE, linewidths=1.1)
             axis.set_title(headings[name], fontsize=10)
             axis.set_axis_off()
         _scale_bar(row[0], plane.shape, view.spacing[0])
     handles: list[Patch | Line2D] = [
-        Patch(facecolor=_COLOURS[(k - 1) % len(_COLOURS)], alpha=0.6, label=name)
-        for k, name in enumerate(class_names)
-        if k > 0
+        Patch(facecolor=class_colour(k), alpha=0.6, label=name) for k, name in enumerate(class_names) if k > 0
     ]
     if with_truth:
-        handles.append(Line2D([], [], color=_TRUTH_OUTLINE, label="outline of the truth"))
+        handles.append(Line2D([], [], color=TRUTH_OUTLINE, label="outline of the truth"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)
     with replacing(path) as beside:
         figure.savefig(beside, dpi=110)
@@ -162,7 +157,7 @@ def _coloured(mask: np.ndarray) -> np.ndarray:
     """RGBA picture of a class map, (H, W, 4), class 0 transparent."""
     from matplotlib.colors import to_rgba
 
-    table = [(0.0, 0.0, 0.0, 0.0)] + [to_rgba(_COLOURS[k % len(_COLOURS)], 0.6) for k in range(int(mask.max()))]
+    table = [(0.0, 0.0, 0.0, 0.0)] + [to_rgba(class_colour(k), 0.6) for k in range(1, int(mask.max()) + 1)]
     return np.array(table)[mask.astype(np.intp)]
 
 

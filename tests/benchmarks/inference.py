@@ -222,17 +222,17 @@ def _chart(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from monai_margincal.palette import SERIES, SKY_BLUE
+
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     network = [row for row in rows if row["part"] == "network"]
-    left.barh([row["name"] for row in network], [row["seconds"] for row in network], color="#56B4E9")
+    left.barh([row["name"] for row in network], [row["seconds"] for row in network], color=SKY_BLUE)
     left.set(xlabel="seconds", title="network part")
     left.invert_yaxis()
     runs = sorted({row["part"] for row in rows} - {"network", "reader"})
-    colours = dict(
-        zip(STEPS, ("#0072B2", "#56B4E9", "#F0E442", "#009E73", "#D55E00", "#CC79A7", "#E69F00"), strict=True)
-    )
+    colours = dict(zip(STEPS, SERIES, strict=True))
     for index, run in enumerate(runs):
         start = 0.0
         for row in rows:

@@ -1,17 +1,15 @@
-"""What all figures share: no window, no global state, colours that colour-blind readers can tell apart."""
+"""What all figures share: no window, no global state, one colour per group of objectives."""
 
 from __future__ import annotations
 
 import io
 from typing import Any
 
-__all__ = ["COLOURS", "GROUP_COLOURS", "figure_bytes", "new_figure"]
+from ...palette import BLUE, GREEN, GREY, VERMILLION
 
-#: Okabe-Ito
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+__all__ = ["figure_bytes", "group_colour", "new_figure"]
 
-#: group of an objective -> colour
-GROUP_COLOURS = {"baseline": "#666666", "published": "#D55E00", "ours": "#0072B2"}
+_GROUP_COLOURS = {"baseline": GREY, "published": VERMILLION, "ours": BLUE}
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -32,5 +30,5 @@ def figure_bytes(figure: Any, dpi: int = 110) -> bytes:
 
 
 def group_colour(group: Any) -> str:
-    """Colour of a group; grey-green for groups of the user's own."""
-    return GROUP_COLOURS.get(str(group), "#009E73")
+    """Colour of a group of objectives; green for groups of the user's own."""
+    return _GROUP_COLOURS.get(str(group), GREEN)

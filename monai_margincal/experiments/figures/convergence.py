@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...palette import SERIES
 from ..results import Run
 from ..study import Study
-from .canvas import COLOURS, new_figure
+from .canvas import new_figure
 
 
 def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives: Sequence[str]) -> Any | None:
@@ -27,7 +28,7 @@ def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives:
     figure = new_figure(10.5, 4.0)
     axes = figure.subplots(1, 3)
     shown = False
-    for objective, colour in zip(objectives, COLOURS, strict=False):
+    for objective, colour in zip(objectives, SERIES, strict=False):
         chosen = [run for run in runs if (run.cell.task, run.cell.objective) == (task, objective)]
         histories = [run.record["history"] for run in chosen if run.cell.protocol == "finetune"]
         histories = [h for h in histories if len(h["steps"]) > 1 and not h["diverged"]]

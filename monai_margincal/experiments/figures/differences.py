@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...palette import SERIES
 from ..results import Summary
 from ..study import Study
-from .canvas import COLOURS, group_colour, new_figure
+from .canvas import group_colour, new_figure
 
 
 def difference_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
@@ -101,7 +102,7 @@ def decoder_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
     axis = figure.subplots()
     rows = np.arange(len(found))
     for number, name in enumerate(names[1:]):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = SERIES[number % len(SERIES)]
         shift = (number - (len(names) - 2) / 2) * 0.28
         for row, by_decoder in zip(rows, found.values(), strict=True):
             gains = 100 * (by_decoder[name].miou - by_decoder[names[0]].miou)

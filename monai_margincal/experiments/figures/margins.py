@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...palette import SERIES
 from ..evaluation import MARGIN_EDGES
-from .canvas import COLOURS, new_figure
+from .canvas import new_figure
 
 
 def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names: Sequence[str]) -> Any | None:
@@ -24,7 +25,7 @@ def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names
     axes = figure.subplots(1, len(class_names), squeeze=False)[0]
     centres = (MARGIN_EDGES[:-1] + MARGIN_EDGES[1:]) / 2
     for k, (axis, name) in enumerate(zip(axes, class_names, strict=True)):
-        for (label, counts), colour in zip(histograms.items(), COLOURS, strict=False):
+        for (label, counts), colour in zip(histograms.items(), SERIES, strict=False):
             shares = np.asarray(counts, dtype=float)[k]
             shares = shares / max(shares.sum(), 1)
             text = f"{label}: {100 * shares[centres < 0].sum():.1f} % wrong"

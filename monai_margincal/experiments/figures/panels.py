@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .canvas import COLOURS, new_figure
+from ...palette import TRUTH_OUTLINE, class_colour
+from .canvas import new_figure
 
 
 def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: list[str]) -> Any | None:
@@ -30,7 +31,7 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
     columns = ["image", "truth", *pictures]
     figure = new_figure(1.75 * len(columns), 2.0 * cases + 0.9)
     axes = figure.subplots(cases, len(columns), squeeze=False)
-    table = np.array([(0, 0, 0, 0)] + [to_rgba(COLOURS[k % len(COLOURS)], 0.55) for k in range(len(class_names) - 1)])
+    table = np.array([(0, 0, 0, 0), *(to_rgba(class_colour(k), 0.55) for k in range(1, len(class_names)))])
     for number, row in enumerate(axes):
         image, truth = first[f"image_{number}"].astype(np.float32).T, first[f"truth_{number}"].T
         for axis, name in zip(row, columns, strict=True):
@@ -40,13 +41,13 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
                 axis.imshow(table[mask], origin="lower", interpolation="nearest")
                 for k in range(1, len(class_names)):
                     if (truth == k).any():
-                        axis.contour(truth == k, levels=[0.5], colors="white", linewidths=0.8)
+                        axis.contour(truth == k, levels=[0.5], colors=TRUTH_OUTLINE, linewidths=0.8)
             if number == 0:
                 axis.set_title(name, fontsize=8)
             axis.set_axis_off()
     handles: list[Patch | Line2D] = [
         Patch(facecolor=table[k], label=name) for k, name in enumerate(class_names) if k > 0
     ]
-    handles.append(Line2D([], [], color="lightgrey", label="outline of the truth"))
+    handles.append(Line2D([], [], color=TRUTH_OUTLINE, label="outline of the truth"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     return figure

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...palette import BLUE, ORANGE
 from ..results import Summary, on_common_seeds
 from ..study import Study
-from .canvas import COLOURS, new_figure
+from .canvas import new_figure
 
 
 def sensitivity_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
@@ -35,7 +36,7 @@ def sensitivity_figure(study: Study, summaries: Sequence[Summary]) -> Any | None
     for shift, (name, attribute) in zip(
         (-0.12, 0.12), (("validation", "validation_miou"), ("test", "miou")), strict=True
     ):
-        colour = COLOURS[0 if name == "test" else 4]
+        colour = BLUE if name == "test" else ORANGE
         for place, summary in enumerate(chosen):
             scores = 100 * getattr(summary, attribute)
             axis.plot(

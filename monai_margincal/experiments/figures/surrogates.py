@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from ...margins import calibrated_log_loss, rho_margin_loss
-from .canvas import COLOURS, new_figure
+from ...palette import SERIES
+from .canvas import new_figure
 
 
 def surrogate_figure() -> Any:
@@ -21,7 +22,7 @@ def surrogate_figure() -> Any:
         ("calibrated log-loss, base e", lambda rho: calibrated_log_loss(margin, rho, "e")),
     )
     for axis, (title, curve) in zip(axes, kinds, strict=True):
-        for rho, colour in zip((0.0, 0.5, 1.0, 2.0), COLOURS, strict=False):
+        for rho, colour in zip((0.0, 0.5, 1.0, 2.0), SERIES, strict=False):
             axis.plot(margin, curve(rho), color=colour, label=f"ρ = {rho:g}")
         axis.plot(margin, (margin <= 0).double(), color="black", linewidth=0.8, linestyle=":", label="0-1 loss")
         axis.set(title=title, xlabel="margin λ", ylim=(0, 4))

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Callable, Sequence
+from typing import Any
 
-WIDTH = 920
-_LABEL_WIDTH = 190
+from markupsafe import Markup
+
+from ...pages.numbers import percent, three_figures
+from ...pages.svg import drawing, element
+
+_BAR_WIDTH = 560
 _VALUE_WIDTH = 170
 _ROW = 26
-
-
-def text_width_limit(label: str, limit: int = 26) -> str:
-    """A label that fits its column; what was cut off is in the tooltip."""
-    return label if len(label) <= limit else label[: limit - 1] + "…"
-
-
-def shown(value: float) -> str:
-    """A number in three figures."""
-    return "0" if value == 0 else f"{value:.3g}".replace("e-0", "e-")
-
-
-def percent(value: float) -> str:
-    """A share as a percentage with at least two figures."""
-    if value == 0:
-        return "0 %"
-    return f"{100 * value:.3g} %".replace("e-0", "e-")
+_LABEL_LETTERS = 26
 
 
 def frequency_chart(
     labels: Sequence[str], voxels: Sequence[float], cases: Sequence[float | None], notes: Sequence[str]
-) -> str:
+) -> Markup:
     """Two bars per class on one logarithmic axis: its share of all voxels, and of the cases.
 
     Args:
@@ -44,35 +32,66 @@ def frequency_chart(
     # a third of a decade of room, so that the rarest class still has a bar
     lowest = min([math.floor(math.log10(value) - 0.3) for value in positive], default=-1)
     lowest = min(lowest, -1)
-    left, right = _LABEL_WIDTH, WIDTH - _VALUE_WIDTH
+    left = _label_width(labels)
+    right = left + _BAR_WIDTH
     height = len(labels) * _ROW + 34
 
-    def x(value: float) -> float:
-        return left + (right - left) * (1 - math.log10(value) / lowest)
+    def length(share: float) -> float:
+        """Of the bar; a share below the axis, or at its end, still has a line."""
+        return max((right - left) * (1 - math.log10(max(share, 10.0**lowest)) / lowest), 1.5)
 
     parts = []
-    step = max(1, -lowest // 8)
-    for power in range(0, lowest - 1, -step):
-        at = x(10.0**power)
-        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="4" y2="{height - 24}"/>')
-        name = percent(10.0**power)
-        parts.append(f'<text class="tick" x="{at:.1f}" y="{height - 8}" text-anchor="middle">{name}</text>')
+    for power in range(0, lowest - 1, -max(1, -lowest // 8)):
+        at = left + (right - left) * (1 - power / lowest)
+        parts.append(_column_line(at, 4, height - 24))
+        parts.append(_tick(at, height - 8, percent(10.0**power)))
     for row, (label, share, of_cases, note) in enumerate(zip(labels, voxels, cases, notes, strict=True)):
         top = 6 + row * _ROW
-        parts.append(_row_label(label, top + 14))
+        parts.append(_row_label(label, left, top + 14))
         if share > 0:
-            width = max(x(share) - left, 1.5)
-            parts.append(f'<rect class="voxels" x="{left}" y="{top + 2}" width="{width:.1f}" height="10" rx="2"/>')
+            parts.append(element("rect", class_="main", x=left, y=top + 2, width=length(share), height=10, rx=2))
         if of_cases:
-            width = max(x(max(of_cases, 10.0**lowest)) - left, 1.5)
-            parts.append(f'<rect class="cases" x="{left}" y="{top + 13}" width="{width:.1f}" height="5" rx="2"/>')
-        parts.append(f'<text class="value" x="{right + 8}" y="{top + 14}">{escape(note)}</text>')
-    return _svg(height, parts, "Share of voxels and of cases per class, logarithmic axis")
+            parts.append(element("rect", class_="other", x=left, y=top + 13, width=length(of_cases), height=5, rx=2))
+        parts.append(_row_value(note, right, top + 14))
+    return drawing((right + _VALUE_WIDTH, height), parts, "Share of voxels and of cases per class, logarithmic axis")
+
+
+def drift_chart(labels: Sequence[str], ratios: Sequence[float | None]) -> Markup:
+    """Frequency after the transforms over frequency before, on a logarithmic axis around 1.
+
+    Args:
+        labels: class names.
+        ratios: the ratio per class: 0 where it vanishes, None where it was absent before.
+    """
+    logs = [abs(math.log2(ratio)) for ratio in ratios if ratio]
+    reach = max(1, math.ceil(max(logs, default=1.0)))
+    left = _label_width(labels)
+    right = left + _BAR_WIDTH
+    middle = (left + right) / 2
+    height = len(labels) * _ROW + 34
+    parts = []
+    for power in range(-reach, reach + 1, max(1, reach // 4)):
+        at = middle + (right - left) / 2 * power / reach
+        parts.append(_column_line(at, 4, height - 24, "axis" if power == 0 else "grid"))
+        parts.append(_tick(at, height - 8, f"×{three_figures(2.0**power)}"))
+    for row, (label, ratio) in enumerate(zip(labels, ratios, strict=True)):
+        top = 6 + row * _ROW
+        parts.append(_row_label(label, left, top + 14))
+        note = "absent before" if ratio is None else "vanishes" if ratio == 0 else f"×{ratio:.3g}"
+        if ratio:
+            end = middle + (right - left) / 2 * math.log2(ratio) / reach
+            kind = "main" if end >= middle else "other"
+            width = max(abs(end - middle), 1.5)
+            parts.append(element("rect", class_=kind, x=min(end, middle), y=top + 3, width=width, height=14, rx=2))
+        parts.append(_row_value(note, right, top + 14))
+    return drawing(
+        (right + _VALUE_WIDTH, height), parts, "Class frequency after the transforms relative to the raw labels"
+    )
 
 
 def margin_curves(
     labels: Sequence[str], frequencies: Sequence[float], curves: Sequence[tuple[float, Sequence[float]]], chosen: float
-) -> str:
+) -> Markup:
     """Margin against class frequency, both logarithmic, one curve per tau; the classes are the points.
 
     Args:
@@ -80,71 +99,49 @@ def margin_curves(
         frequencies: share of the voxels; classes without voxels have no point.
         curves: tau and the margins rho_0k of all classes.
         chosen: the tau whose curve is drawn bold.
+
+    Returns:
+        empty where fewer than two classes have voxels, or none has a margin.
     """
     order = [i for i in sorted(range(len(labels)), key=lambda i: frequencies[i]) if frequencies[i] > 0]
     values = [margins[i] for _, margins in curves for i in order if margins[i] > 0]
     if len(order) < 2 or not values:
-        return ""
-    height, left, right, top, bottom = 330, 66, WIDTH - 90, 12, 280
-    x_low, x_high = _decades([frequencies[i] for i in order])
-    y_low, y_high = _decades(values)
-
-    def x(value: float) -> float:
-        return left + (right - left) * (math.log10(value) - x_low) / (x_high - x_low)
-
-    def y(value: float) -> float:
-        return bottom - (bottom - top) * (math.log10(value) - y_low) / (y_high - y_low)
-
+        return Markup("")
+    height, left, right, top, bottom = 330, 66, 830, 12, 280
+    x, x_powers = _logarithmic([frequencies[i] for i in order], left, right)
+    y, y_powers = _logarithmic(values, bottom, top)
     parts = []
-    for power in range(x_low, x_high + 1, max(1, (x_high - x_low) // 8)):
+    for power in x_powers[:: max(1, len(x_powers) // 8)]:
         at = x(10.0**power)
-        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{top}" y2="{bottom}"/>')
-        name = percent(10.0**power)
-        parts.append(f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{name}</text>')
-    for power in range(y_low, y_high + 1, max(1, (y_high - y_low) // 6)):
+        parts += [_column_line(at, top, bottom), _tick(at, bottom + 16, percent(10.0**power))]
+    for power in y_powers[:: max(1, len(y_powers) // 6)]:
         at = y(10.0**power)
-        parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(
-            f'<text class="tick" x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{shown(10.0**power)}</text>'
-        )
+        parts.append(element("line", class_="grid", x1=left, x2=right, y1=at, y2=at))
+        parts.append(_tick(left - 8, at + 4, three_figures(10.0**power), "end"))
     for tau, margins in curves:
-        points = [(x(frequencies[i]), y(margins[i])) for i in order if margins[i] > 0]
-        if not points:
+        kind, radius = ("curve chosen", 4) if tau == chosen else ("curve", 2.5)
+        drawn = [i for i in order if margins[i] > 0]
+        if not drawn:
             continue
-        path = " ".join(f"{'M' if n == 0 else 'L'}{px:.1f} {py:.1f}" for n, (px, py) in enumerate(points))
-        kind = "curve chosen" if tau == chosen else "curve"
-        parts.append(f'<path class="{kind}" d="{path}"/>')
+        points = [(x(frequencies[i]), y(margins[i])) for i in drawn]
+        parts.append(element("path", class_=kind, d="M" + " L".join(f"{px:.1f} {py:.1f}" for px, py in points)))
         end_x, end_y = points[-1]
-        parts.append(f'<text class="value" x="{end_x + 8:.1f}" y="{end_y + 4:.1f}">τ = {tau:g}</text>')
-        for i, (px, py) in zip([i for i in order if margins[i] > 0], points, strict=True):
-            tip = f"{labels[i]}: {percent(frequencies[i])} of the voxels, margin {shown(margins[i])} at tau {tau:g}"
-            radius = 4 if tau == chosen else 2.5
-            parts.append(
-                f'<circle class="{kind}" cx="{px:.1f}" cy="{py:.1f}" r="{radius}"><title>{escape(tip)}</title></circle>'
-            )
+        parts.append(element("text", f"τ = {tau:g}", class_="value", x=end_x + 8, y=end_y + 4))
+        for i, (px, py) in zip(drawn, points, strict=True):
+            share, margin = percent(frequencies[i]), three_figures(margins[i])
+            tip = element("title", f"{labels[i]}: {share} of the voxels, margin {margin} at tau {tau:g}")
+            parts.append(element("circle", tip, class_=kind, cx=px, cy=py, r=radius))
     if len(order) <= 12:
         lowest = min(curves, key=lambda curve: curve[0])[1]
-        taken_until = [-1.0, -1.0, -1.0]
-        for i in order:
-            if lowest[i] > 0:
-                at_x, at_y, name = x(frequencies[i]), y(lowest[i]), text_width_limit(labels[i], 18)
-                # names of classes of nearly the same frequency go below each other
-                level = next((n for n, end in enumerate(taken_until) if end < at_x), len(taken_until) - 1)
-                taken_until[level] = at_x + 7.0 * len(name)
-                anchor = "end" if at_x > right - 80 else "start"
-                parts.append(
-                    f'<text class="tick" x="{at_x:.1f}" y="{at_y + 18 + 13 * level:.1f}" text-anchor="{anchor}">'
-                    f"{escape(name)}</text>"
-                )
-    parts.append(
-        f'<text class="tick" x="{(left + right) / 2}" y="{height - 12}" text-anchor="middle">share of the voxels</text>'
-    )
-    return _svg(height, parts, "Margin against class frequency for several tau")
+        places = [(x(frequencies[i]), y(lowest[i]), labels[i]) for i in order if lowest[i] > 0]
+        parts += _point_names(places, right)
+    parts.append(_tick((left + right) / 2, height - 12, "share of the voxels"))
+    return drawing((right + 90, height), parts, "Margin against class frequency for several tau")
 
 
 def presence_map(
     labels: Sequence[str], cases: Sequence[str], shares: Sequence[Sequence[float | None]], most_columns: int = 200
-) -> str:
+) -> Markup:
     """Classes as rows, cases as columns: the darker, the larger the class is in the case; hatched where nobody drew it.
 
     Args:
@@ -154,80 +151,71 @@ def presence_map(
         most_columns: with more cases, neighbours share a column that shows their mean.
     """
     groups = _groups(len(cases), most_columns)
-    cell_width = min(22.0, (WIDTH - _LABEL_WIDTH) / len(groups))
+    left = _label_width(labels)
+    cell_width = min(22.0, (_BAR_WIDTH + _VALUE_WIDTH) / len(groups))
     cell_height = 18 if len(labels) <= 30 else 11
     gap = 1.0 if cell_width > 5 else 0.0
     height = len(labels) * cell_height + 24
-    parts = [
-        '<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        '<rect class="hatch" width="1.5" height="4"/></pattern></defs>'
-    ]
+    stripe = element("rect", class_="hatch", width=1.5, height=4)
+    tile: dict[str, Any] = {"width": 4, "height": 4, "patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
+    parts = [element("defs", element("pattern", stripe, id="hatch", **tile))]
     for row, (label, per_case) in enumerate(zip(labels, shares, strict=True)):
         top = row * cell_height
-        parts.append(_row_label(label, top + cell_height * 0.72, 11 if cell_height < 15 else 13))
+        parts.append(_row_label(label, left, top + cell_height * 0.72, 11 if cell_height < 15 else 13))
         largest = max((share for share in per_case if share), default=0.0)
         for column, (first, last) in enumerate(groups):
             known = [share for share in per_case[first:last] if share is not None]
             share = sum(known) / len(known) if known else None
-            left = _LABEL_WIDTH + column * cell_width
+            style: dict[str, str]
             if share is None:
-                style, what = 'class="cell" style="fill:url(#hatch)"', "not annotated"
+                style, what = {"class_": "unknown"}, "not annotated"
             elif share == 0:
-                style, what = 'class="cell absent"', "absent"
+                style, what = {"class_": "absent"}, "absent"
             else:
                 # five decades below the largest are still visible
                 depth = max(0.0, 1 + math.log10(share / largest) / 5)
-                style, what = f'class="cell present" style="fill-opacity:{0.2 + 0.8 * depth:.2f}"', percent(share)
+                style, what = {"class_": "main", "fill_opacity": f"{0.2 + 0.8 * depth:.2f}"}, percent(share)
             name = cases[first] if last - first == 1 else f"{cases[first]} ... {cases[last - 1]}"
+            tip = element("title", f"{name}, {label}: {what}")
             parts.append(
-                f'<rect {style} x="{left:.1f}" y="{top}" width="{cell_width - gap:.1f}" height="{cell_height - 1}">'
-                f"<title>{escape(name)}, {escape(label)}: {what}</title></rect>"
+                element(
+                    "rect",
+                    tip,
+                    x=left + column * cell_width,
+                    y=top,
+                    width=cell_width - gap,
+                    height=cell_height - 1,
+                    **style,
+                ),
             )
     note = f"{len(cases)} cases in the order of their names"
     if len(groups) < len(cases):
         note += f", about {len(cases) / len(groups):.1f} to a column"
-    parts.append(f'<text class="tick" x="{_LABEL_WIDTH}" y="{height - 8}">{note}</text>')
-    return _svg(height, parts, "Which class occurs in which case")
+    parts.append(_tick(left, height - 8, note, "start"))
+    return drawing((left + _BAR_WIDTH + _VALUE_WIDTH, height), parts, "Which class occurs in which case")
 
 
-def drift_chart(labels: Sequence[str], ratios: Sequence[float | None]) -> str:
-    """Frequency after the transforms over frequency before, on a logarithmic axis around 1.
-
-    Args:
-        labels: class names.
-        ratios: the ratio per class: 0 where it vanishes, None where it was absent before.
-    """
-    logs = [abs(math.log2(ratio)) for ratio in ratios if ratio]
-    reach = max(1, math.ceil(max(logs, default=1.0)))
-    left, right = _LABEL_WIDTH, WIDTH - _VALUE_WIDTH
-    middle = (left + right) / 2
-    height = len(labels) * _ROW + 34
-    parts = []
-    for power in range(-reach, reach + 1, max(1, reach // 4)):
-        at = middle + (right - left) / 2 * power / reach
-        kind = "axis" if power == 0 else "grid"
-        parts.append(f'<line class="{kind}" x1="{at:.1f}" x2="{at:.1f}" y1="4" y2="{height - 24}"/>')
-        parts.append(
-            f'<text class="tick" x="{at:.1f}" y="{height - 8}" text-anchor="middle">×{shown(2.0**power)}</text>'
-        )
-    for row, (label, ratio) in enumerate(zip(labels, ratios, strict=True)):
-        top = 6 + row * _ROW
-        parts.append(_row_label(label, top + 14))
-        note = "absent before" if ratio is None else "vanishes" if ratio == 0 else f"×{ratio:.3g}"
-        if ratio:
-            end = middle + (right - left) / 2 * math.log2(ratio) / reach
-            kind = "more" if end >= middle else "less"
-            parts.append(
-                f'<rect class="{kind}" x="{min(end, middle):.1f}" y="{top + 3}" width="{max(abs(end - middle), 1.5):.1f}" '
-                'height="14" rx="2"/>'
-            )
-        parts.append(f'<text class="value" x="{right + 8}" y="{top + 14}">{note}</text>')
-    return _svg(height, parts, "Class frequency after the transforms relative to the raw labels")
-
-
-def _decades(values: Sequence[float]) -> tuple[int, int]:
+def _logarithmic(values: Sequence[float], start: float, end: float) -> tuple[Callable[[float], float], Sequence[int]]:
+    """Where a value lies on an axis of whole decades that holds all of them, and the axis's powers of ten."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    return low, max(high, low + 1)
+    high = max(high, low + 1)
+
+    def place(value: float) -> float:
+        return start + (end - start) * (math.log10(value) - low) / (high - low)
+
+    return place, range(low, high + 1)
+
+
+def _point_names(points: Sequence[tuple[float, float, str]], right: float) -> list[Markup]:
+    """Names below their points; those of neighbours that would overlap go below each other, three deep at most."""
+    parts = []
+    taken_until = [-1.0, -1.0, -1.0]
+    for x, y, label in points:
+        name = _cut(label, 18)
+        level = next((n for n, end in enumerate(taken_until) if end < x), len(taken_until) - 1)
+        taken_until[level] = x + 7.0 * len(name)
+        parts.append(_tick(x, y + 18 + 13 * level, name, "end" if x > right - 80 else "start"))
+    return parts
 
 
 def _groups(count: int, most: int) -> list[tuple[int, int]]:
@@ -235,15 +223,31 @@ def _groups(count: int, most: int) -> list[tuple[int, int]]:
     return [(column * count // columns, (column + 1) * count // columns) for column in range(columns)]
 
 
-def _row_label(label: str, baseline: float, size: int = 13) -> str:
-    return (
-        f'<text class="label" x="{_LABEL_WIDTH - 10}" y="{baseline:.1f}" text-anchor="end" style="font-size:{size}px">'
-        f"{escape(text_width_limit(label))}<title>{escape(label)}</title></text>"
-    )
+def _cut(label: str, limit: int) -> str:
+    return label if len(label) <= limit else label[: limit - 1] + "…"
 
 
-def _svg(height: float, parts: Sequence[str], description: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(description)}">'
-        f"<title>{escape(description)}</title>{''.join(parts)}</svg>"
-    )
+def _column_line(x: float, top: float, bottom: float, kind: str = "grid") -> Markup:
+    return element("line", class_=kind, x1=x, x2=x, y1=top, y2=bottom)
+
+
+def _tick(x: float, y: float, text: str, anchor: str = "middle") -> Markup:
+    return element("text", text, class_="tick", x=x, y=y, text_anchor=anchor)
+
+
+def _label_width(labels: Sequence[str]) -> float:
+    """Of the column that holds the names of the rows."""
+    longest = max((len(label) for label in labels), default=0)
+    return 20 + 7.5 * min(max(longest, 2), _LABEL_LETTERS)
+
+
+def _row_label(label: str, right: float, baseline: float, size: int = 13) -> Markup:
+    """The name of a row, cut to fit its column; the tooltip has it whole."""
+    tip = element("title", label)
+    # a style, because the style sheet's size is stronger than an attribute
+    style = {"text_anchor": "end", "style": f"font-size:{size}px"}
+    return element("text", _cut(label, _LABEL_LETTERS), tip, x=right - 10, y=baseline, **style)
+
+
+def _row_value(text: str, left: float, baseline: float) -> Markup:
+    return element("text", text, class_="value", x=left + 8, y=baseline)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from experiments.tiny_study import tiny_config, write_cases
+from pages.browser import needs_browser, width_needed
+from pages.html_check import parse
 
-from monai_margincal.experiments import Study, published, run_study, write_report
+from monai_margincal.experiments import Study, published, run_study, write_study_report
 from monai_margincal.experiments.figures import overview_figure
 from monai_margincal.experiments.results import collect_runs, on_common_seeds, results_csv, summarise
 from monai_margincal.experiments.scores import foreground_mean, iou
 from monai_margincal.experiments.tables import Table
+from monai_margincal.pages import render
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +35,7 @@ def finished(tmp_path_factory):
 @pytest.fixture(scope="module")
 def files(finished):
     study, output = finished
-    return {path.name: path for path in write_report(study, output)}
+    return {path.name: path for path in write_study_report(study, output)}
 
 
 def test_csv_has_a_row_per_run_and_decoder(finished, files):
@@ -91,9 +96,9 @@ def test_what_stands_side_by_side_has_the_same_seeds(finished):
 def test_the_page_needs_nothing_else_and_says_what_is_missing(files):
     page = files["report.html"].read_text()
     assert "7 of 8 runs are finished" in page
-    assert not re.findall(r"(?:src|href)='(?!data:)", page)
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)
     assert page.count("data:image/png;base64,") == sum(name.endswith(".png") for name in files)
-    assert "<script" not in page
+    assert "script" not in parse(page).tags
 
 
 def test_figures_and_tables_are_written(files):
@@ -125,20 +130,35 @@ def test_the_overview_shows_every_task_with_its_difference_to_cross_entropy(fini
 def test_the_same_cells_give_the_same_files(finished, files):
     study, output = finished
     before = {name: path.read_bytes() for name, path in files.items()}
-    write_report(study, output)
+    write_study_report(study, output)
     assert {name: path.read_bytes() for name, path in files.items()} == before
 
 
 def test_nothing_finished_is_an_error(finished, tmp_path):
     with pytest.raises(ValueError, match="found no finished cell of this study"):
-        write_report(finished[0], tmp_path)
+        write_study_report(finished[0], tmp_path)
 
 
 def test_table_text_is_escaped():
     table = Table("50 % & more", ("a_b", "c"), (("x|y", "<1>"),))
     assert r"50 \% \& more" in table.latex()
     assert r"x\|y" in table.markdown()
-    assert "&lt;1&gt;" in table.html()
+
+
+def test_names_cannot_break_out_of_the_page():
+    nasty = "</td><script>alert(1)</script>'\"&"
+    table = Table(nasty, (nasty, nasty), ((nasty, nasty),), nasty)
+    content = {"title": nasty, "state": [nasty], "tables": [table], "pictures": [(nasty, "AAAA")]}
+    page = parse(render("experiments/study_report.html", kind="study", **content))
+    assert "script" not in page.tags
+    assert page.texts.count(nasty) == 10
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_telephone_scrolls_the_wide_parts_and_not_the_page(files, tmp_path):
+    page = shutil.copy(files["report.html"], tmp_path)
+    assert width_needed(Path(page)) == 390
 
 
 def test_published_numbers_are_those_of_the_tables():

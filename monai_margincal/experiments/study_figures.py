@@ -1,104 +1,48 @@
-"""results.csv, tables, figures and one self-contained HTML page from the finished cells of a study."""
+"""Which figures the finished cells of a study give, with their captions."""
 
 from __future__ import annotations
 
-import base64
-import html
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..files import replacing, write_text
 from .figures import (
     class_figure,
     convergence_figure,
     decoder_figure,
     difference_figure,
-    figure_bytes,
     margin_figure,
     overview_figure,
     panel_figure,
     sensitivity_figure,
     surrogate_figure,
 )
-from .results import Run, Summary, collect_runs, results_csv, summarise
+from .results import Run, Summary
 from .runner import load_record, record_path
 from .study import PRETRAINING, Study
-from .tables import Table, study_tables
 
-__all__ = ["write_report"]
+__all__ = ["study_figures"]
 
 #: convergence, margins and pictures stay readable with this many objectives
 _SHOWN = 5
 
 
-def write_report(study: Study, output: str | os.PathLike[str]) -> list[Path]:
-    """Write everything that the finished cells give; what is missing is said on the page.
+def study_figures(
+    study: Study, folder: Path, runs: Sequence[Run], summaries: Sequence[Summary]
+) -> dict[str, tuple[str, Any]]:
+    """All figures that there is something to show in.
 
     Args:
         study: what was compared.
-        output: folder of the cells, and of the report.
+        folder: of the cells.
+        runs: the finished cells.
+        summaries: of the runs.
 
     Returns:
-        the files, ``report.html`` last.
-
-    Raises:
-        ValueError: no cell is finished.
+        file name without ending -> (caption, matplotlib figure).
     """
-    folder = Path(output)
-    runs = collect_runs(study, folder)
-    if not runs:
-        raise ValueError(f"{folder}: found no finished cell of this study, expected at least one")
-    summaries = summarise(study, runs)
-    tables = study_tables(study, summaries)
-    figures = _figures(study, folder, runs, summaries)
-    written = [folder / "results.csv", folder / "tables.md", folder / "tables.tex"]
-    write_text(written[0], results_csv(runs))
-    write_text(
-        written[1], "\n".join([f"# {study.title}\n", _state(study, runs), *(table.markdown() for table in tables)])
-    )
-    write_text(written[2], "\n".join(table.latex() for table in tables))
-    pictures = {}
-    for name, (_, figure) in figures.items():
-        path = folder / "figures" / f"{name}.png"
-        pictures[name] = figure_bytes(figure)
-        with replacing(path) as beside:
-            beside.write_bytes(pictures[name])
-        written.append(path)
-    page = folder / "report.html"
-    write_text(page, _page(study, _state(study, runs), tables, {n: (c, pictures[n]) for n, (c, _) in figures.items()}))
-    return [*written, page]
-
-
-def _state(study: Study, runs: Sequence[Run]) -> str:
-    """How much of the study is done: nobody should take a part for the whole."""
-    planned, done = study.cells(), {run.cell.key for run in runs}
-    lines = [f"{len(done)} of {len(planned)} runs are finished."]
-    for task in dict.fromkeys(cell.task for cell in planned):
-        cells = [cell for cell in planned if cell.task == task]
-        finished = [cell for cell in cells if cell.key in done]
-        seeds = sorted({cell.seed for cell in finished})
-        complete = [seed for seed in seeds if all(cell.key in done for cell in cells if cell.seed == seed)]
-        lines.append(
-            f"{study.tasks[task].get('title', task)}: {len(finished)} of {len(cells)} runs; seeds with every objective: "
-            f"{', '.join(map(str, complete)) or 'none'}."
-        )
-    made: dict[str, int] = {}
-    for run in runs:
-        # cells of different machines and versions may stand side by side: say so
-        words = ", ".join(f"{name} {value}" for name, value in run.record["environment"].items())
-        made[words] = made.get(words, 0) + 1
-    lines += [f"{number} runs made with {words}." for words, number in made.items()]
-    return "\n".join(f"* {line}" for line in lines) + "\n"
-
-
-def _figures(
-    study: Study, folder: Path, runs: Sequence[Run], summaries: Sequence[Summary]
-) -> dict[str, tuple[str, Any]]:
-    """File name -> (caption, figure)."""
     first = next(iter(study.decoders))
     figures: dict[str, tuple[str, Any]] = {
         "loss_functions": (
@@ -194,27 +138,3 @@ def _pictures(
         with np.load(record_path(folder, by_seed[seed].cell).with_suffix(".npz"), allow_pickle=False) as arrays:
             found[study.label(objective)] = {name: arrays[name] for name in arrays.files}
     return found
-
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222; }
-table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 8px; border-bottom: 1px solid #ddd; }
-td + td, th + th { text-align: right; } thead th { border-bottom: 2px solid #888; } .scroll { overflow-x: auto; }
-img { max-width: 100%; } figure { margin: 1.5em 0; } figcaption, .note { color: #666; font-size: 13px; }
-"""
-
-
-def _page(study: Study, state: str, tables: Sequence[Table], figures: dict[str, tuple[str, bytes]]) -> str:
-    items = "".join(f"<li>{html.escape(line[2:])}</li>" for line in state.splitlines())
-    pictures = "\n".join(
-        f"<figure><img alt='{html.escape(caption, quote=True)}' src='data:image/png;base64,{base64.b64encode(content).decode()}'>"
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-        for caption, content in figures.values()
-    )
-    title = html.escape(study.title)
-    return (
-        f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{_STYLE}</style></head>"
-        f"<body><h1>{title}</h1><ul>{items}</ul>\n<h2>Tables</h2>\n"
-        + "\n".join(table.html() for table in tables)
-        + f"\n<h2>Figures</h2>\n{pictures}\n</body></html>\n"
-    )

@@ -1,0 +1,84 @@
+"""results.csv, tables, figures and one self-contained HTML page from the finished cells of a study."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..files import replacing, write_text
+from ..pages import render
+from .figures import figure_bytes
+from .results import Run, collect_runs, results_csv, summarise
+from .study import Study
+from .study_figures import study_figures
+from .tables import study_tables
+
+__all__ = ["write_study_report"]
+
+
+def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Path]:
+    """Write everything that the finished cells give; what is missing is said on the page.
+
+    Args:
+        study: what was compared.
+        output: folder of the cells, and of the report.
+
+    Returns:
+        the files, ``report.html`` last.
+
+    Raises:
+        ValueError: no cell is finished.
+    """
+    folder = Path(output)
+    runs = collect_runs(study, folder)
+    if not runs:
+        raise ValueError(f"{folder}: found no finished cell of this study, expected at least one")
+    summaries = summarise(study, runs)
+    state = _state(study, runs)
+    tables = study_tables(study, summaries)
+    markdown = [f"# {study.title}\n", "".join(f"* {line}\n" for line in state), *(table.markdown() for table in tables)]
+    texts = {
+        "results.csv": results_csv(runs),
+        "tables.md": "\n".join(markdown),
+        "tables.tex": "\n".join(table.latex() for table in tables),
+    }
+    written = []
+    for name, text in texts.items():
+        write_text(folder / name, text)
+        written.append(folder / name)
+    pictures = []
+    for name, (caption, figure) in study_figures(study, folder, runs, summaries).items():
+        path = folder / "figures" / f"{name}.png"
+        png = figure_bytes(figure)
+        with replacing(path) as beside:
+            beside.write_bytes(png)
+        written.append(path)
+        pictures.append((caption, base64.b64encode(png).decode()))
+    page = folder / "report.html"
+    content = {"title": study.title, "state": state, "tables": tables, "pictures": pictures}
+    write_text(page, render("experiments/study_report.html", kind="study", **content))
+    return [*written, page]
+
+
+def _state(study: Study, runs: Sequence[Run]) -> list[str]:
+    """How much of the study is done: nobody should take a part for the whole."""
+    planned, done = study.cells(), {run.cell.key for run in runs}
+    lines = [f"{len(done)} of {len(planned)} runs are finished."]
+    for task in dict.fromkeys(cell.task for cell in planned):
+        cells = [cell for cell in planned if cell.task == task]
+        finished = [cell for cell in cells if cell.key in done]
+        seeds = sorted({cell.seed for cell in finished})
+        complete = [seed for seed in seeds if all(cell.key in done for cell in cells if cell.seed == seed)]
+        lines.append(
+            f"{study.tasks[task].get('title', task)}: {len(finished)} of {len(cells)} runs; seeds with every objective: "
+            f"{', '.join(map(str, complete)) or 'none'}."
+        )
+    made: dict[str, int] = {}
+    for run in runs:
+        # cells of different machines and versions may stand side by side: say so
+        words = ", ".join(f"{name} {value}" for name, value in run.record["environment"].items())
+        made[words] = made.get(words, 0) + 1
+    lines += [f"{number} runs made with {words}." for words, number in made.items()]
+    return lines

@@ -1,0 +1,7 @@
+"""Self-contained HTML pages: one skeleton, one style sheet, light and dark, no script and no network."""
+
+from __future__ import annotations
+
+from .render import is_page, render
+
+__all__ = ["is_page", "render"]
