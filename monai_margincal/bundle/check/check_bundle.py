@@ -137,7 +137,7 @@ def _check(folder: Path, metadata_file: Path, given: dict[str, Any], with_data: 
 
 
 def _touches_data(config: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Whether an override changes what a data list is made of."""
+    """Whether an override is a data list or changes what one is made of."""
     parser = ConfigParser(dict(config))
     parser.parse(True)
     reached: set[str] = set()
@@ -145,7 +145,7 @@ def _touches_data(config: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     while ahead:
         reached |= ahead
         ahead = {name for key in ahead & set(config) for name in references(config[key])} - reached
-    return bool(reached & {_top(id) for id in given})
+    return bool(reached & {_top(id) for id in given}) or any(id.replace("#", "::") in DATA_LISTS for id in given)
 
 
 def _repeated_keys(folder: Path) -> list[Finding]:
