@@ -188,8 +188,8 @@ def test_a_nested_flag_that_is_misspelt(bundle):
     [
         ({"datalist_file": "none.json"}, "none.json: no such file, expected a data list in JSON"),
         ({"cases": "lung9"}, "configs/inference.json: found dataset::data: FileNotFoundError: no image for the cases lung9"),
-        ({"data": []}, "configs/inference.json: found an empty list at dataset::data"),
-        ({"data": [{"image": "/none.nii"}]}, "/none.nii: found no such file or folder, expected an image of the data list"),
+        ({"dataset#data": []}, "configs/inference.json: found an empty list at dataset::data"),
+        ({"dataset#data": [{"image": "/none.nii"}]}, "/none.nii: found no such file or folder, expected an image of"),
         ({"dataset_dir": "/none"}, "FileNotFoundError: data set folder not found: /none"),
     ],
 )  # fmt: skip
