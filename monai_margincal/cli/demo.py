@@ -218,7 +218,9 @@ def _picture(output: Path, masks: dict[str, str], rows: dict[str, dict[str, floa
         )
         for case, mask in masks.items()
     ]
-    save_overlay(views, output / "overlay.png")
+    save_overlay(
+        views, output / "overlay.png", class_names=("background", "lesion"), window=(-1400.0, 100.0), image_name="CT"
+    )
     print(f"5  Look at {output / 'overlay.png'}")
     for case, mask in masks.items():
         print(f"   mask of {case}: {mask}")

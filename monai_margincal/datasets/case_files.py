@@ -17,6 +17,7 @@ def case_file(
     output_dir: str | os.PathLike[str],
     postfix: str,
     extension: str,
+    *,
     data_root_dir: str | os.PathLike[str] = "",
 ) -> Path:
     """Name a file after the scan that it is about, as :class:`monai.transforms.SaveImage` names its mask.
@@ -32,7 +33,7 @@ def case_file(
         the path; its folder may not exist yet.
 
     Example:
-        >>> case_file({"filename_or_obj": "/data/a/ct.nii.gz"}, "/out", "overlay", ".png", "/data").as_posix()
+        >>> case_file({"filename_or_obj": "/data/a/ct.nii.gz"}, "/out", "overlay", ".png", data_root_dir="/data").as_posix()
         '/out/a/ct_overlay.png'
     """
     layout = FolderLayout(output_dir, postfix, extension, parent=False, makedirs=False, data_root_dir=data_root_dir)

@@ -15,18 +15,15 @@ from ..formats.dicom_series import check_dicom_series
 from ..formats.nifti_scan import check_nifti
 from .case_files import case_file
 
-#: a chest CT in Hounsfield units holds air below and tissue above this
-_LUNG_AND_TISSUE = -500.0
-
 #: key of the reason in an item that stands for a scan which could not be read
 FAILURE = "failure"
 
 
 class ScanDataset(Dataset):
-    """Data set of whole scans that says which scan it could not read, and warns of one that is hardly a CT in Hounsfield units.
+    """Data set of whole scans that says which scan it could not read, and warns of one that is hardly what it should be.
 
     A prepared scan is a tensor (1, X, Y, Z). Voxels that are not a number (padding of some programs) would make every number of
-    their slice one that is not: they get the lowest value of the scan, which is air, and the scan warns.
+    their slice one that is not: they get the lowest value of the scan, and the scan warns.
 
     Args:
         data: items with a file or folder at ``image_key``.
@@ -34,9 +31,11 @@ class ScanDataset(Dataset):
         image_key: key of the scan.
         data_root_dir: folder of the data set, as given to the transforms that save: two scans whose results would have the
             same name are refused.
-        window: the Hounsfield units that ``transform`` maps to 0 and 1. Given, a scan without a voxel below -500 HU (no air)
-            or without one above (no tissue) warns: it may be scaled, or another modality. It is not an error, because the
-            numbers alone cannot tell.
+        window: the intensities that ``transform`` maps to 0 and 1.
+        divider: an intensity inside the window with voxels of every proper scan on both sides, such as -500 between the air
+            and the tissue of a CT in Hounsfield units. A scan with none below or none above it warns: it may be scaled, or
+            another modality. It is not an error, because the numbers alone cannot tell. None, or without ``window``: no check.
+        proper_scan: what that warning asks for, such as "a chest CT in Hounsfield units".
         allow_gaps: take a DICOM series in which a slice is missing, with a warning.
         hand_over_errors: give ``{image_key: path, "failure": one line}`` for a scan that cannot be read or prepared, for
             :class:`ScanEvaluator`, which goes on with the others; by default it is raised.
@@ -60,6 +59,8 @@ class ScanDataset(Dataset):
         image_key: str = "image",
         data_root_dir: str = "",
         window: Sequence[float] | None = None,
+        divider: float | None = None,
+        proper_scan: str = "a scan in the expected units",
         allow_gaps: bool = False,
         hand_over_errors: bool = False,
     ) -> None:
@@ -74,7 +75,7 @@ class ScanDataset(Dataset):
                 continue  # an array, from a client that reads by itself
             if not Path(scan).exists():
                 raise FileNotFoundError(f"scan not found: {scan}")
-            result = case_file({"filename_or_obj": str(scan)}, "", "", "", data_root_dir)
+            result = case_file({"filename_or_obj": str(scan)}, "", "", "", data_root_dir=data_root_dir)
             if result in results:
                 raise ValueError(f"the results of {results[result]} and {scan} would have the same name, {result}")
             if ".." in result.parts:
@@ -85,6 +86,8 @@ class ScanDataset(Dataset):
         self.allow_gaps = allow_gaps
         self.hand_over_errors = hand_over_errors
         self.window = None if window is None else (float(window[0]), float(window[1]))
+        self.divider = divider
+        self.proper_scan = proper_scan
 
     def _transform(self, index: int) -> Any:
         scan = self.data[index][self.image_key]
@@ -99,20 +102,20 @@ class ScanDataset(Dataset):
             if self.hand_over_errors:
                 return {self.image_key: str(scan), FAILURE: reason}
             raise CaseError(reason) from error
-        if self.window is not None:
-            self._warn_if_not_hounsfield(scan, item[self.image_key])
+        self._warn_if_one_sided(scan, item[self.image_key])
         return item
 
-    def _warn_if_not_hounsfield(self, scan: Any, image: torch.Tensor) -> None:
-        assert self.window is not None
+    def _warn_if_one_sided(self, scan: Any, image: torch.Tensor) -> None:
+        if self.window is None or self.divider is None:
+            return
         black, white = self.window
         low, high = (black + float(value) * (white - black) for value in torch.aminmax(image))
-        if not black < _LUNG_AND_TISSUE < white or low < _LUNG_AND_TISSUE < high:
+        if not black < self.divider < white or low < self.divider < high:
             return
-        missing = "air below" if low >= _LUNG_AND_TISSUE else "tissue above"
+        side = "below" if low >= self.divider else "above"
         warnings.warn(
-            f"{scan}: found values from {low:.0f} to {high:.0f} within the window of {black:.0f} to {white:.0f} HU and no "
-            f"{missing} {_LUNG_AND_TISSUE:.0f} HU: is it a chest CT in Hounsfield units?",
+            f"{scan}: found values from {low:.0f} to {high:.0f} within the window of {black:.0f} to {white:.0f} and none {side} "
+            f"{self.divider:.0f}: is it {self.proper_scan}?",
             stacklevel=4,
         )
 
@@ -154,7 +157,7 @@ def _numbers_only(scan: Any, image: torch.Tensor) -> torch.Tensor:
     if number == image.numel():
         raise ValueError("no voxel is a number (NaN everywhere)")
     warnings.warn(
-        f"{scan}: found {number} of {image.numel()} voxels that are not a number (NaN), they are taken as air",
+        f"{scan}: found {number} of {image.numel()} voxels that are not a number (NaN), they get the scan's lowest value",
         stacklevel=5,
     )
     return image.masked_fill(missing, float(image[~missing].min()))

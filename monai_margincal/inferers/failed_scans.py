@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ..datasets.case_files import IN_MEMORY, case_file
 from ..errors import CaseError
 
 _logger = logging.getLogger(__name__)
 
-#: put behind the name of a result that an earlier run left
-OUTDATED = ".outdated"
 
+class _Results(Protocol):
+    """What a run writes, such as `monai_margincal.outputs.Outputs`."""
 
-class _Table(Protocol):
-    """A table with a row per scan, such as `monai_margincal.outputs.SaveClassVolumesd` writes."""
+    @property
+    def reasons(self) -> Path | None: ...
 
-    path: Path
-
-    def write_error(self, scan: str, reason: str) -> None: ...
+    def note_failure(self, scan: str, reason: str) -> None: ...
 
 
 class FailedScans:
     """The failed scans of a run, each with a reason of one line.
 
-    A failed scan gets a row in the table of volumes, whose only number is none. Results that an earlier run left for it are
-    renamed to ``NAME.outdated``, since beside the fresh ones they would pass for the results of this run; nothing is deleted.
-
     Args:
-        output_dir: folder of all results.
-        data_root_dir: folder of the data set, as given to the transforms that save.
-        results: what is saved per scan: pairs of the postfix and the ending of a file, such as ``("mask", ".nii.gz")``.
-        volumes: the table of volumes, or None.
+        results: what the run writes: told of each failure, so that a failed scan has no results that look like this run's.
 
     Example:
-        >>> failed = FailedScans("eval")
+        >>> failed = FailedScans()
         >>> failed.check(number=10)
         >>> failed.add("/data/a.nii.gz", "/data/a.nii.gz: cannot be read or prepared: EOFError: end of the file")
         >>> failed.check(number=10)
@@ -46,17 +35,8 @@ class FailedScans:
         monai_margincal.errors.CaseError: 1 of 10 scans failed: /data/a.nii.gz: cannot be read or prepared: EOFError: ...
     """
 
-    def __init__(
-        self,
-        output_dir: str | os.PathLike[str],
-        data_root_dir: str | os.PathLike[str] = "",
-        results: Sequence[Sequence[str]] = (("mask", ".nii.gz"),),
-        volumes: _Table | None = None,
-    ) -> None:
-        self.output_dir = output_dir
-        self.data_root_dir = data_root_dir
-        self.results = [(postfix, ending) for postfix, ending in results]
-        self.volumes = volumes
+    def __init__(self, results: _Results | None = None) -> None:
+        self.results = results
         #: scan -> reason, in the order of the run
         self.reasons: dict[str, str] = {}
 
@@ -68,14 +48,12 @@ class FailedScans:
             reason: one line that names the scan and says what is wrong with it.
 
         Raises:
-            ValueError: the table of volumes on disk has other columns.
+            ValueError: the results cannot note it, such as a table on disk with other columns.
         """
         self.reasons[scan] = reason
         _logger.error(reason)
-        if scan != IN_MEMORY:
-            self._set_aside(scan)
-        if self.volumes is not None:
-            self.volumes.write_error(scan, reason)
+        if self.results is not None:
+            self.results.note_failure(scan, reason)
 
     def check(self, number: int) -> None:
         """Raise if a scan failed, and list them all in the log.
@@ -95,13 +73,5 @@ class FailedScans:
         causes = {reason.removeprefix(scan) for scan, reason in self.reasons.items()}
         if len(causes) == 1:
             raise CaseError(f"{summary}: {', '.join(self.reasons)}{causes.pop()}")
-        where = "the log" if self.volumes is None else self.volumes.path
+        where = (self.results.reasons if self.results is not None else None) or "the log"
         raise CaseError(f"{summary} (reasons in {where}): {', '.join(self.reasons)}")
-
-    def _set_aside(self, scan: str) -> None:
-        for postfix, ending in self.results:
-            path = case_file({"filename_or_obj": scan}, self.output_dir, postfix, ending, self.data_root_dir)
-            if path.is_file():
-                aside = Path(f"{path}{OUTDATED}")
-                path.replace(aside)
-                _logger.warning("renamed %s, which is not of this run, to %s", path, aside.name)

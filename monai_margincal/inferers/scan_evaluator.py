@@ -31,10 +31,10 @@ class ScanEvaluator(SupervisedEvaluator):
         CaseError: on ``run``: a scan failed; with neither None nor ``stop_on_error`` all others are done.
 
     Example:
-        >>> import tempfile, torch
+        >>> import torch
         >>> data = [{"image": torch.zeros(1, 1, 8, 8)}, {"image": ["/a.nii"], "failure": ["/a.nii: cannot be read"]}]
         >>> evaluator = ScanEvaluator(device="cpu", val_data_loader=data, network=torch.nn.Identity(),
-        ...                           failed_scans=FailedScans(tempfile.mkdtemp()))
+        ...                           failed_scans=FailedScans())
         >>> evaluator.run()
         Traceback (most recent call last):
         monai_margincal.errors.CaseError: 1 of 2 scans failed: /a.nii: cannot be read

@@ -35,13 +35,13 @@ def load_tensorrt_program(
         raise FileNotFoundError(
             errno.ENOENT,
             f"no TensorRT program {os.fspath(path)!r}: make it with `python -m monai.bundle trt_export` on a machine with the "
-            "GPU that will run it, see the bundle's docs/README.md",
+            "GPU that will run it",
         )
     try:
         importlib.import_module("torch_tensorrt")
     except ImportError as error:
         raise ImportError(
             f"{os.fspath(path)} needs torch_tensorrt, which cannot be imported ({error}): `pip install torch_tensorrt` in the "
-            "version of the installed torch, or leave inference_trt.json out"
+            "version of the installed torch, or run the network itself"
         ) from error
     return torch.jit.load(os.fspath(path), map_location=device)

@@ -26,9 +26,16 @@ class COPLENetCheckpointLoader(CheckpointLoader):
     MONAI's federated client keeps handlers with "CheckpointLoader" in their names from loading over the server's weights.
     Where the configuration has a network of another class, MONAI's handler does the rest.
 
+    Args:
+        load_path: the file of weights.
+        load_dict: ``{name: network}``.
+        advice: put behind the errors about a file that is missing or that holds another network: how the caller's users name
+            another file and another network.
+        options: of :class:`monai.handlers.CheckpointLoader`.
+
     Raises:
         ValueError: ``load_dict`` does not hold exactly one network; at the start: the file holds no weights, or those of
-            another network; the message names both widths, norms and class numbers, and the keys to set.
+            another network; the message names both widths, norms and class numbers.
         FileNotFoundError: at the start: the file does not exist; the message names it and what to do.
 
     Example:
@@ -41,8 +48,9 @@ class COPLENetCheckpointLoader(CheckpointLoader):
         FileNotFoundError: [Errno 2] weights not found (No such file or directory: 'models/none.pt'): train first, ...
     """
 
-    def __init__(self, load_path: str, load_dict: dict[str, Any], **options: Any) -> None:
+    def __init__(self, load_path: str, load_dict: dict[str, Any], advice: str = "", **options: Any) -> None:
         super().__init__(load_path, load_dict, **options)
+        self.advice = f" ({advice})" if advice else ""
         if len(load_dict) != 1 or not isinstance(next(iter(load_dict.values())), torch.nn.Module):
             raise ValueError(f"load_dict must hold exactly one network, got {sorted(load_dict)}")
 
@@ -54,8 +62,8 @@ class COPLENetCheckpointLoader(CheckpointLoader):
             where = f" ({listed} says where they are)" if listed.is_file() else ""
             raise FileNotFoundError(
                 errno.ENOENT,
-                f"weights not found (No such file or directory: {self.load_path!r}): train first, convert published "
-                f"weights{where} with `margincal convert-weights IN OUT`, or give their path with --checkpoint",
+                f"weights not found (No such file or directory: {self.load_path!r}): train first, or convert "
+                f"published weights{where} with `margincal convert-weights IN OUT`{self.advice}",
             )
         (network,) = self.load_dict.values()
         if isinstance(network, torch.nn.parallel.DistributedDataParallel):
@@ -79,7 +87,8 @@ class COPLENetCheckpointLoader(CheckpointLoader):
             raise ValueError(
                 f"{path}: found weights of another network than configured: "
                 + "; ".join(f"{name} {_plain(found[name])}, expected {_plain(expected[name])}" for name in different)
-                + ". Give the weights' own values with --features, --norm and --num_classes"
+                + ". Configure the network with the weights' own values"
+                + self.advice
             )
         network.load_state_dict(weights, strict=True)
         self.logger.info(f"Restored all variables from {os.fspath(self.load_path)}")

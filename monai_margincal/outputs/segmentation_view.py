@@ -1,4 +1,4 @@
-"""The pictures: CT slices beside the true and the predicted mask."""
+"""The pictures: slices of a volume next to the true and the predicted mask."""
 
 from __future__ import annotations
 
@@ -93,8 +93,9 @@ def load_view(
 def save_overlay(
     views: Sequence[SegmentationView],
     path: str | os.PathLike[str],
-    class_names: Sequence[str] = ("background", "lesion"),
-    window: tuple[float, float] = (-1400.0, 100.0),
+    class_names: Sequence[str],
+    window: tuple[float, float],
+    image_name: str = "image",
 ) -> None:
     """Draw one row per volume: the slice with the most foreground, its true mask, its predicted mask.
 
@@ -106,6 +107,7 @@ def save_overlay(
         path: the PNG (or any format that matplotlib writes), written whole or not at all.
         class_names: names of the classes; class 0 is not drawn.
         window: intensities shown as black and white.
+        image_name: what the volumes are called above their slices, such as "CT".
 
     Raises:
         ValueError: there is nothing to draw.
@@ -127,7 +129,7 @@ def save_overlay(
         k = view.best_slice
         aspect = view.spacing[1] / view.spacing[0]
         headings = {
-            "image": f"{view.title}\nCT, slice {k}",
+            "image": f"{view.title}\n{image_name}, slice {k}",
             "truth": "truth" if view.truth is not None else "no truth known",
             "prediction": f"prediction\n{view.caption}" if view.caption else "prediction",
         }
@@ -167,7 +169,7 @@ def _scale_bar(axis: Any, shape: tuple[int, int], pixel_mm: float, length_mm: fl
     height, width = shape
     pixels = length_mm / pixel_mm
     x, y = 0.05 * width, 0.94 * height
-    # a dark rim keeps the bar visible on bone and on lung
+    # a dark rim keeps the bar visible on bright and on dark ground
     rim = [Stroke(linewidth=4, foreground="black"), Normal()]
     axis.plot([x, x + pixels], [y, y], color="white", linewidth=2.5, solid_capstyle="butt", path_effects=rim)
     rim = [Stroke(linewidth=2, foreground="black"), Normal()]

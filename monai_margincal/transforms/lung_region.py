@@ -305,7 +305,7 @@ def _warn_of_lost_foreground(whole: torch.Tensor, cropped: torch.Tensor, region:
         name = whole.meta.get(ImageMetaKey.FILENAME_OR_OBJ) if isinstance(whole, MetaTensor) else None
         warnings.warn(
             f"{name or 'label in memory'}: {before - after} of {before} labelled voxels lie outside the region of the "
-            f"{region.kind} and are cut off; widen the margin (lung_margin of the bundle) or do without the crop (lung_crop)",
+            f"{region.kind} and are cut off; widen the margin or do without the crop",
             stacklevel=3,
         )
 

@@ -38,7 +38,7 @@ STEPS = {
     "window": ("ScaleIntensityRanged",),
     "network": ("network",),
     "invert": ("Invertd",),
-    "write": ("SaveImaged", "SaveClassVolumesd"),
+    "write": ("SaveImageOutputsd",),
 }
 FIELDS = [
     "device",

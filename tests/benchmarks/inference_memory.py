@@ -21,8 +21,8 @@ import numpy as np
 
 WAYS: dict[str, dict[str, Any]] = {
     "whole slices": {"lung_crop": "false"},
-    "whole slices, stitched on the CPU": {"lung_crop": "false", "stitch_device": "cpu"},
-    "whole slices, and the probability map": {"lung_crop": "false", "save_probability": "true"},
+    "whole slices, stitched on the CPU": {"lung_crop": "false", "inferer#device": "cpu"},
+    "whole slices, and the probability map": {"lung_crop": "false", "outputs": "mask,volumes,probability"},
     "lungs": {"lung_crop": "true"},
 }
 ONE_PIXEL = {"_target_": "torch.nn.Conv2d", "in_channels": 1, "out_channels": 2, "kernel_size": 1}

@@ -36,7 +36,7 @@ def test_a_good_scan(tmp_path):
     item = write(tmp_path / "a.nii.gz", chest())
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        image = ScanDataset([item], PREPARE, window=WINDOW)[0]["image"]
+        image = ScanDataset([item], PREPARE, window=WINDOW, divider=-500.0)[0]["image"]
     assert image.shape == (1, 9, 9, 9)
 
 
@@ -73,17 +73,21 @@ def test_a_scan_that_cannot_be_read_is_named_in_one_line(tmp_path, fault):
 @pytest.mark.parametrize(
     ("array", "missing"),
     [
-        (np.random.RandomState(0).randint(0, 255, (9, 9, 9)).astype(np.uint8), "no air below"),
-        (np.random.RandomState(0).rand(9, 9, 9).astype(np.float32), "no air below"),
-        (chest() + 1024, "no air below"),
-        (np.full((9, 9, 9), -2000, np.int16), "no tissue above"),
+        (np.random.RandomState(0).randint(0, 255, (9, 9, 9)).astype(np.uint8), "none below"),
+        (np.random.RandomState(0).rand(9, 9, 9).astype(np.float32), "none below"),
+        (chest() + 1024, "none below"),
+        (np.full((9, 9, 9), -2000, np.int16), "none above"),
     ],
     ids=["8-bit", "scaled", "offset of 1024", "padding only"],
 )
 def test_what_is_hardly_a_ct_in_hounsfield_units_warns(tmp_path, array, missing):
-    data = ScanDataset([write(tmp_path / "a.nii.gz", array)], PREPARE, window=WINDOW)
-    with pytest.warns(UserWarning, match=rf"a\.nii\.gz: found values from .* {missing} -500 HU"):
+    item = write(tmp_path / "a.nii.gz", array)
+    data = ScanDataset([item], PREPARE, window=WINDOW, divider=-500.0, proper_scan="a chest CT")
+    with pytest.warns(UserWarning, match=rf"a\.nii\.gz: found values from .* {missing} -500: is it a chest CT\?"):
         data[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        ScanDataset([item], PREPARE, window=WINDOW)[0]
 
 
 def test_arrays_of_clients_pass():

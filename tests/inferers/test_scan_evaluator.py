@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from monai.data import DataLoader
-from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, SaveImaged
+from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged
 
 from monai_margincal.datasets import ScanDataset
 from monai_margincal.errors import CaseError
 from monai_margincal.inferers import FailedScans, ScanEvaluator
-from monai_margincal.outputs import SaveClassVolumesd
+from monai_margincal.outputs import Outputs, SaveImageOutputsd
 
 
 class Marks(torch.nn.Module):
@@ -43,11 +43,7 @@ def evaluator(folder, workers=0, **options):
     out, root = folder.parent / "out", str(folder)
     data = [{"image": str(path)} for path in sorted((folder / "x").iterdir())]
     read = Compose([LoadImaged("image"), EnsureChannelFirstd("image")])
-    volumes = SaveClassVolumesd("pred", out / "volumes.csv")
-    save = SaveImaged(
-        "pred", output_dir=out, output_postfix="mask", output_dtype="uint8", resample=False, data_root_dir=root,
-        separate_folder=False, print_log=False,
-    )  # fmt: skip
+    outputs = Outputs("mask,volumes", out, data_root_dir=root, class_names=["background", "lesion"])
     return ScanEvaluator(
         **{
             "device": "cpu",
@@ -55,8 +51,8 @@ def evaluator(folder, workers=0, **options):
                 ScanDataset(data, read, data_root_dir=root, hand_over_errors=True), num_workers=workers
             ),
             "network": Marks(),
-            "postprocessing": Compose([save, volumes]),
-            "failed_scans": FailedScans(out, root, volumes=volumes),
+            "postprocessing": Compose([SaveImageOutputsd("pred", outputs)]),
+            "failed_scans": FailedScans(outputs),
             **options,
         }
     )
@@ -173,6 +169,6 @@ def test_a_table_with_other_columns_is_kept(folder):
 
 def test_without_files_and_without_a_table(caplog):
     data = [{"image": torch.full((1, 1, 2, 2, 2), 7.0)}, {"image": torch.zeros(1, 1, 2, 2, 2)}]
-    run = ScanEvaluator(device="cpu", val_data_loader=data, network=Marks(), failed_scans=FailedScans("nowhere"))
+    run = ScanEvaluator(device="cpu", val_data_loader=data, network=Marks(), failed_scans=FailedScans())
     with pytest.raises(CaseError, match=r"^1 of 2 scans failed: in memory: cannot be segmented: OutOfMemoryError"):
         run.run()

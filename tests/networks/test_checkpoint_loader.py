@@ -16,7 +16,9 @@ def network(**options):
 
 
 def load(path, target):
-    COPLENetCheckpointLoader(str(path), {"network": target}, map_location="cpu")(Engine(lambda *_: None))
+    advice = "--weights names the file"
+    load = COPLENetCheckpointLoader(str(path), {"network": target}, advice=advice, map_location="cpu")
+    load(Engine(lambda *_: None))
 
 
 def test_loads_strictly(tmp_path):
@@ -39,7 +41,7 @@ def test_checkpoints_and_half_precision_are_understood(tmp_path, wrapper):
 
 def test_a_missing_file_is_named_and_what_to_do(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=r"weights not found.*none\.pt.*train first.*convert-weights.*--checkpoint"
+        FileNotFoundError, match=r"weights not found.*none\.pt.*train first.*convert-weights.*--weights"
     ):
         load(tmp_path / "none.pt", network())
 
@@ -49,7 +51,7 @@ def test_a_missing_file_is_named_and_what_to_do(tmp_path):
     [
         ({"features": (16, 32, 64, 128, 256)}, r"features \[16, 32, 64, 128, 256\], expected \[8, 16, 32, 64, 128\]"),
         ({"norm": "batch"}, r"norm .*batch.*expected .*group"),
-        ({"out_channels": 3}, r"out_channels 3, expected 2.*--num_classes"),
+        ({"out_channels": 3}, r"out_channels 3, expected 2.*the weights' own values \(--weights"),
     ],
 )
 def test_weights_of_another_network_are_refused(tmp_path, options, message):

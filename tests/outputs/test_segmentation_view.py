@@ -52,7 +52,7 @@ def test_picture_of_the_sample(tmp_path):
     folder = sample_dir("lung_ct")
     label = f"{folder}/labels/lung2.nii.gz"
     view = load_view("lung2", f"{folder}/images/lung2.nii.gz", label, label, "lesion IoU 1.00")
-    save_overlay([view, view], tmp_path / "overlay.png")
+    save_overlay([view, view], tmp_path / "overlay.png", ["background", "lesion"], window=(-1400.0, 100.0))
     picture = imread(tmp_path / "overlay.png")
     assert picture.shape[0] > 600
     # the orange of the lesion is in it, twice per row
@@ -63,6 +63,6 @@ def test_picture_of_the_sample(tmp_path):
 
 def test_nothing_to_draw(tmp_path):
     with pytest.raises(ValueError, match="found no volume"):
-        save_overlay([], tmp_path / "overlay.png")
+        save_overlay([], tmp_path / "overlay.png", ["background", "lesion"], window=(0.0, 1.0))
     with pytest.raises(ValueError, match="x: found the shapes"):
         SegmentationView("x", np.zeros((2, 2, 2)), np.zeros((2, 2, 3)), np.zeros((2, 2, 2)), (1, 1, 1))

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from shared import GOLDEN
 
 import monai_margincal
+from monai_margincal.outputs.kind import KINDS
 from monai_margincal.samples import sample_dir
 
 REQUIRED = {
@@ -34,10 +35,7 @@ TUNABLES = {
     "class_counts", "output_dir", "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
     "channels_last", "compile", "cudnn_benchmark",
 }  # fmt: skip
-INFERENCE_ONLY = {
-    "cases", "output_postfix", "volumes_file", "save_probability",
-    "save_overlay", "save_dicom_seg", "stop_on_error", "allow_gaps",
-}  # fmt: skip
+INFERENCE_ONLY = {"cases", "outputs", "stop_on_error", "allow_gaps"}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,7 @@ def test_metadata_equals_the_configs(configs):
     for key in ("outputs", "post_processed_outputs"):
         assert formats[key]["pred"]["channel_def"] == names
     assert formats["outputs"]["pred"]["num_channels"] == configs["train"]["num_classes"] == len(names)
-    assert formats["post_processed_outputs"]["pred"]["dtype"] == _saver(configs)["output_dtype"] == "uint8"
+    assert formats["post_processed_outputs"]["pred"]["dtype"] == KINDS["mask"].dtype == "uint8"
     assert formats["inputs"]["image"]["num_channels"] == configs["inference"]["network_def"]["in_channels"]
     scale = _image_chain(configs["inference"]["preprocessing"]["transforms"])[-1]
     assert formats["inputs"]["image"]["value_range"] == [scale["b_min"], scale["b_max"]]
@@ -211,7 +209,6 @@ def test_readme_tells_every_key_and_its_default(bundle, configs):
         "split_seed",
         "num_classes",
         "class_names",
-        "output_postfix",
     }
     keys = (TUNABLES | INFERENCE_ONLY) - documented_elsewhere
     assert keys <= words, keys - words
@@ -226,9 +223,3 @@ def _image_chain(transforms):
         if "image" in keys and not step["_target_"].endswith("CheckSameGridd"):
             chain.append({key: value for key, value in step.items() if key not in ("keys", "label_key")})
     return chain
-
-
-def _saver(configs):
-    return next(
-        step for step in configs["inference"]["postprocessing"]["transforms"] if step["_target_"] == "SaveImaged"
-    )

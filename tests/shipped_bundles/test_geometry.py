@@ -220,7 +220,13 @@ def test_the_mask_is_the_network_on_every_slice(masks, weights):
 def test_windows_of_large_planes_change_little(command, scans, weights, masks, tmp_path):
     """Planes above `roi_size` go through in overlapping windows; away from their edges the mask stays."""
     run = command(
-        tmp_path, ("inference",), dataset_dir=scans[0], checkpoint=weights, cases="RAS", roi_size=[32, 32], overlap=0.5
+        tmp_path,
+        ("inference",),
+        dataset_dir=scans[0],
+        checkpoint=weights,
+        cases="RAS",
+        roi_size=[32, 32],
+        **{"inferer#overlap": 0.5},
     )
     windows = np.asarray(nibabel.load(run.cwd / "eval" / "images" / "RAS_mask.nii.gz").dataobj)
     whole = np.asarray(nibabel.load(masks / "RAS_mask.nii.gz").dataobj)

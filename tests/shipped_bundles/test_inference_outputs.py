@@ -1,4 +1,4 @@
-"""What inference writes beside the mask, each by one flag, with the demonstration weights and the shipped scans."""
+"""What inference writes, chosen by one flag, with the demonstration weights and the shipped scans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import torch
 from causes import causes
 from monai.bundle import ckpt_export
-from monai.transforms import Compose, LoadImage, Orientation
+from monai.transforms import Compose, Invertd, LoadImage, Orientation, SaveImaged
 from shared import GOLDEN
 
 from monai_margincal.cli import main
@@ -44,8 +44,7 @@ def at_once(command, bundle, tmp_path_factory):
         tmp_path_factory.mktemp("at_once"),
         ("inference",),
         ckpt_dir=bundle / "models",
-        save_overlay="true",
-        save_probability="true",
+        outputs="mask,volumes,overlay,probability",
         **OWN,
     )
 
@@ -109,11 +108,30 @@ def test_without_flags_only_masks_and_the_table(infer, at_once):
     )
 
 
+@pytest.mark.parametrize("outputs", ["mask,volumes", "mask,volumes,overlay,probability"])
+def test_programs_that_save_by_themselves_get_the_mask_and_no_files(workflow, bundle, at_once, tmp_path, outputs):
+    """MONAI Label drops what is a `SaveImaged`, MONAI Deploy what has "SaveImage" in its name; both run the rest."""
+    loaded = workflow(("inference",), "infer", cases="lung2", outputs=outputs, **OWN)
+    network = loaded.network_def
+    network.load_state_dict(torch.load(bundle / "models" / "model.pt", weights_only=True))
+    item = loaded.dataset[0]
+    with torch.no_grad():
+        item["pred"] = loaded.inferer(item["image"][None], network.eval())[0]
+    expected = array(at_once.cwd / "eval" / "images" / "lung2_mask.nii.gz")
+    for left_out in (lambda t: isinstance(t, SaveImaged), lambda t: "SaveImage" in type(t).__name__):
+        kept = [t for t in loaded.postprocessing.transforms if not left_out(t)]
+        assert any(isinstance(t, Invertd) for t in kept)
+        result = Compose(kept)(dict(item))
+        assert result["pred"].dtype == torch.uint8
+        assert np.array_equal(result["pred"][0].numpy(), expected)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize(
     "flags",
     [
         {"channels_last": True},
-        {"stitch_device": "cpu", "sw_batch_size": 1},
+        {"inferer#device": "cpu", "sw_batch_size": 1},
         {"sw_batch_size": 1000},
         {"lung_crop": "false"},
     ],
@@ -143,7 +161,7 @@ def test_the_lung_crop_is_undone_on_save(infer, tmp_path, codes):
     part = nibabel.Nifti1Image(np.asarray(cropped[0]).astype(np.int16), np.asarray(cropped.affine))
     nibabel.save(part, tmp_path / "data" / "images" / "part.nii.gz")
 
-    common = {"dataset_dir": str(tmp_path / "data"), "save_probability": True}
+    common = {"dataset_dir": str(tmp_path / "data"), "outputs": ["mask", "volumes", "probability"]}
     infer(**common, cases="part", lung_crop="false")
     folder = infer(**common, cases="whole", lung_crop="true")
     mask, probability, expected = (
@@ -168,7 +186,7 @@ def test_the_lung_crop_is_undone_on_save(infer, tmp_path, codes):
 def test_a_dicom_segmentation_of_a_nifti_is_refused(infer):
     pytest.importorskip("highdicom")
     with pytest.raises(RuntimeError) as raised:
-        infer(save_dicom_seg="true")
+        infer(outputs="dicom_seg")
     assert "a DICOM SEG refers to a DICOM series, found no folder of DICOM files" in causes(raised.value)
 
 
@@ -224,7 +242,7 @@ def test_published_weights_go_from_conversion_to_a_mask(infer, tmp_path):
     nibabel.save(thin, tmp_path / "data" / "images" / "thin.nii.gz")
     flags = {"features": [32, 64, 128, 256, 512], "norm": "batch"}
     folder = infer(
-        checkpoint=str(published), dataset_dir=str(tmp_path / "data"), cases="thin", save_probability=True, **flags
+        checkpoint=str(published), dataset_dir=str(tmp_path / "data"), cases="thin", outputs="probability", **flags
     )
     scan = nibabel.orientations.apply_orientation(
         np.asarray(thin.dataobj, dtype=np.float32),

@@ -99,7 +99,7 @@ def test_a_dicom_series_gives_a_dicom_segmentation(workflow, weights, tmp_path):
     """The voxels of the mask, as segment 1, in the frame of reference of the series."""
     highdicom = pytest.importorskip("highdicom")
     dicom = {"dataset_dir": str(SHARED / "data" / "dicom" / "dcmqi"), "image_pattern": "{case}", "cases": "ct-3slice"}
-    workflow(("inference",), "infer", **dicom, checkpoint=str(weights), save_dicom_seg="true").run()
+    workflow(("inference",), "infer", **dicom, checkpoint=str(weights), outputs="mask,dicom_seg").run()
     mask = nibabel.load(tmp_path / "eval" / "ct-3slice_mask.nii.gz")
     segmentation = highdicom.seg.segread(tmp_path / "eval" / "ct-3slice_seg.dcm")
     assert int(segmentation.pixel_array.sum()) == int(np.asarray(mask.dataobj).sum()) > 0

@@ -40,10 +40,6 @@ def lung_crops(p, *ids):
     return [t for chain in chains for t in chain if type(t).__name__ == "LungRegionCropd"]
 
 
-def saves(p, name):
-    return any(type(t).__name__ == name for t in p["postprocessing"].flatten().transforms)
-
-
 def handler(p, name):
     return next((h for h in p["train#handlers"] if type(h).__name__ == name), None)
 
@@ -110,47 +106,6 @@ TRAIN = {
     "stitch_device": ("cpu", lambda p: p["validate#inferer"].device == "cpu"),
     "ckpt_dir": ("m", lambda p: p["training_state_saver"].save_dir == "m" and p["checkpoint"] == "m/model.pt"),
 }  # fmt: skip
-INFERENCE = {
-    "image_pattern": ("labels/{case}.*", lambda p: "/labels/" in p["dataset"].data[0]["image"]),
-    "cases": ("lung2", lambda p: [i["case"] for i in p["dataset"].data] == ["lung2"]),
-    "device": ("cpu", lambda p: str(p["evaluator"].state.device) == "cpu"),
-    "amp": (True, lambda p: p["evaluator"].amp),
-    "num_workers": (3, lambda p: p["dataloader"].num_workers == 3),
-    "checkpoint": ("x.pt", lambda p: p["handlers"][0].load_path == "x.pt"),
-    "window_level": (40.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),
-    "window_width": (400.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_max == -450),
-    "axcodes": ("RAS", lambda p: step(p["preprocessing"], "Orientationd").ornt_transform.axcodes == "RAS"),
-    "lung_crop": ("false", lambda p: not lung_crops(p, "preprocessing")),
-    "lung_margin": ([5, 6, 7], lambda p: [c.cropper.margin_mm for c in lung_crops(p, "preprocessing")] == [[5, 6, 7]]),
-    "num_classes": (3, lambda p: p["network"].out_conv.out_channels == 3),
-    "norm": ("batch", lambda p: any(isinstance(m, torch.nn.BatchNorm2d) for m in p["network"].modules())),
-    "roi_size": ([64, 32], lambda p: p["inferer"].roi_size == (64, 32)),
-    "sw_batch_size": (2, lambda p: p["inferer"].sw_batch_size == 2),
-    "overlap": (0.5, lambda p: p["inferer"].overlap == 0.5),
-    "stitch_device": ("cpu", lambda p: p["inferer"].device == "cpu"),
-    "features": ([4, 8, 16, 32, 64], lambda p: p["network"].out_conv.in_channels == 4, {"norm": "batch"}),
-    "dropout": ([0.5] * 5, lambda p: {m.p for m in p["network"].modules() if "Dropout" in type(m).__name__} == {0.5}),
-    "class_names": (["a", "b"], lambda p: p["volumes"].class_names == ["a", "b"]),
-    "channels_last": ("true", lambda p: p["inferer"].memory_format == torch.channels_last),
-    "compile": ("true", lambda p: hasattr(p["evaluator"].network, "_orig_mod")),
-    "volumes_file": ("v.csv", lambda p: str(p["volumes"].path) == "v.csv"),
-    "save_probability": ("true", lambda p: not p["inferer"].decide and saves(p, "ForegroundProbabilityd")),
-    "save_overlay": ("true", lambda p: saves(p, "SaveOverlayd")),
-    "save_dicom_seg": ("true", lambda p: saves(p, "SaveDicomSegmentationd")),
-    "stop_on_error": ("true", lambda p: p["evaluator"].stop_on_error),
-    "allow_gaps": ("true", lambda p: p["dataset"].allow_gaps),
-    "ckpt_dir": ("m", lambda p: p["handlers"][0].load_path == "m/model.pt"),
-    "output_postfix": ("seg", lambda p: step(p["postprocessing"], "SaveImaged").saver.folder_layout.postfix == "seg"),
-    "output_dir": ("o", lambda p: step(p["postprocessing"], "SaveImaged").saver.folder_layout.output_dir == "o"),
-}
-
-
-def test_every_key_of_inference_is_tried_here():
-    """Project-MONAI/MONAI#5899: what cannot be set by one flag is set by replacing all that is around it."""
-    config = json.loads((BUNDLE / "configs" / "inference.json").read_text())
-    keys = {key for key, value in config.items() if not isinstance(value, dict)}
-    made = {"network", "handlers", "initialize", "run", "bundle_root", "finalize"}
-    assert keys - made == set(INFERENCE)
 
 
 class Content:
@@ -163,22 +118,20 @@ class Content:
         return self.parser.get_parsed_content(key)
 
 
-@pytest.mark.parametrize(
-    ("config", "key"), [("train", key) for key in TRAIN] + [("inference", key) for key in INFERENCE]
-)
-def test_one_flag(config, key, tmp_path, monkeypatch):
+@pytest.mark.parametrize("key", TRAIN)
+def test_one_flag(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    value, holds, *others = (TRAIN if config == "train" else INFERENCE)[key]
+    value, holds, *others = TRAIN[key]
     base = {
         "output_dir": str(tmp_path / "eval"),
         "ckpt_dir": str(tmp_path / "models"),
         "num_workers": 0,
         **(others[0] if others else {}),
     }
-    assert holds(Content(parsed(config, **{**base, key: value}))), "the flag did nothing"
-    default = parsed(config)[key]
+    assert holds(Content(parsed("train", **{**base, key: value}))), "the flag did nothing"
+    default = parsed("train")[key]
     if value != default and not (key == "device" and not torch.cuda.is_available()):
-        before = parsed(config, **base)
+        before = parsed("train", **base)
         with contextlib.suppress(AttributeError):  # a component that is off by default is None
             assert not holds(Content(before)), "the check holds without the flag, too"
 

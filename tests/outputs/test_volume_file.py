@@ -1,4 +1,4 @@
-"""Masks on disk: shape, dtype, affine as both nibabel and SimpleITK read them, and names that do not collide."""
+"""Volumes on disk: shape, dtype, affine as both nibabel and SimpleITK read them, and names that do not collide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from monai.data import MetaTensor
 from monai.transforms import SaveImage
 
 from monai_margincal.datasets import mask_file_name
-from monai_margincal.outputs import MaskWriter
+from monai_margincal.outputs.volume_file import MaskWriter
 
 OBLIQUE = np.array([[-0.6, 0.1, 0.3, 10], [0.2, 0.7, -0.1, -20], [-0.2, 0.1, 4.9, 30], [0, 0, 0, 1]])
 # orthonormal axes, as SimpleITK demands, times the spacing

@@ -9,8 +9,8 @@ import torch
 from matplotlib.image import imread
 from monai.data import MetaTensor
 
-from monai_margincal.outputs import SaveOverlayd
-from monai_margincal.outputs.overlays import _view
+from monai_margincal.outputs import Outputs, SaveImageOutputsd
+from monai_margincal.outputs.kinds.overlay import view_in_lps
 
 
 def volumes(codes="RAS"):
@@ -30,7 +30,7 @@ def volumes(codes="RAS"):
 
 @pytest.mark.parametrize("codes", ["RAS", "LPS", "PLS", "SAR"])
 def test_any_orientation_gives_one_picture(codes):
-    view, reference = _view("a", *volumes(codes)), _view("a", *volumes("LPS"))
+    view, reference = view_in_lps("a", *volumes(codes)), view_in_lps("a", *volumes("LPS"))
     np.testing.assert_array_equal(view.image, reference.image)
     np.testing.assert_array_equal(view.prediction, reference.prediction)
     assert view.spacing == (2.0, 3.0, 4.0)
@@ -41,7 +41,16 @@ def test_any_orientation_gives_one_picture(codes):
 @pytest.mark.parametrize("lesion", [True, False])
 def test_the_picture(tmp_path, lesion):
     image, mask = volumes()
-    SaveOverlayd("pred", "image", tmp_path, data_root_dir="/data")({"image": image, "pred": mask * int(lesion)})
+    save = SaveImageOutputsd("pred", Outputs("overlay", tmp_path, data_root_dir="/data"), grid="network")
+    save({"image": image, "pred": mask * int(lesion)})
     picture = imread(tmp_path / "sub" / "a_overlay.png")
     orange = (picture[:-60, :, 0] > picture[:-60, :, 2] + 0.3).mean()
     assert bool(orange > 0.005) is lesion
+
+
+def test_an_image_of_another_grid_is_refused(tmp_path):
+    image, mask = volumes()
+    save = SaveImageOutputsd("pred", Outputs("overlay", tmp_path), grid="network")
+    with pytest.raises(ValueError, match=r"a\.nii\.gz: found the shapes .*expected the same"):
+        save({"image": image[:, 1:], "pred": mask})
+    assert not list(tmp_path.iterdir())

@@ -15,10 +15,21 @@ from shared import SHARED, needs_shared
 
 highdicom = pytest.importorskip("highdicom", reason="the extra `dicom` is not installed")
 
-from monai_margincal.outputs import SaveDicomSegmentationd  # noqa: E402
-from monai_margincal.outputs.dicom_seg import series_on_grid  # noqa: E402
+from monai_margincal.outputs import Outputs, SaveImageOutputsd  # noqa: E402
+from monai_margincal.outputs.kinds.dicom_seg import series_on_grid  # noqa: E402
 
 SHAPE = (6, 5, 4)  # columns, rows, planes
+LESION = {
+    "category": ["49755003", "SCT", "Morphologically Abnormal Structure"],
+    "type": ["52988006", "SCT", "Lesion"],
+}
+
+
+def saver(folder, names=("lesion",), **options):
+    """The transform that writes DICOM SEG alone."""
+    options = {"segments": dict.fromkeys(names, LESION), **options.pop("options", {})}
+    given = {"class_names": ["background", *names], "dicom_seg": options}
+    return SaveImageOutputsd("pred", Outputs("dicom_seg", folder, **given))
 
 
 @pytest.fixture
@@ -79,12 +90,20 @@ def voxels_in_space(mask):
 
 def test_the_object_lies_where_the_mask_lies(series, tmp_path):
     mask = mask_on(series)
-    SaveDicomSegmentationd("pred", tmp_path / "out", data_root_dir=tmp_path / "data")({"pred": mask})
+    saver(tmp_path / "out", options={"algorithm": "Some Net", "content_label": "LESION"})({"pred": mask})
     (path,) = (tmp_path / "out").iterdir()
     assert path.name == "1.2.840.7_seg.dcm"
     segmentation = highdicom.seg.segread(path)
     assert segmentation.segmentation_type.value == "BINARY"
-    assert [segment.SegmentLabel for segment in segmentation.SegmentSequence] == ["lesion"]
+    (segment,) = segmentation.SegmentSequence
+    assert segment.SegmentLabel == "lesion"
+    for code, given in (
+        (segment.SegmentedPropertyCategoryCodeSequence[0], LESION["category"]),
+        (segment.SegmentedPropertyTypeCodeSequence[0], LESION["type"]),
+    ):
+        assert [code.CodeValue, code.CodingSchemeDesignator, code.CodeMeaning] == given
+    assert segment.SegmentationAlgorithmIdentificationSequence[0].AlgorithmName == "Some Net"
+    assert (segmentation.ContentLabel, segmentation.ManufacturerModelName) == ("LESION", "Some Net")
     assert str(segmentation.PatientName) == "Doe^Jane"
     source = [pydicom.dcmread(file) for file in series.iterdir()]
     assert segmentation.StudyInstanceUID == source[0].StudyInstanceUID
@@ -96,13 +115,22 @@ def test_the_object_lies_where_the_mask_lies(series, tmp_path):
 
 def test_only_one_class_of_several_occurs(series, tmp_path):
     mask = mask_on(series) * 2
-    SaveDicomSegmentationd("pred", tmp_path / "out", class_names=["background", "a", "b"])({"pred": mask})
+    saver(tmp_path / "out", names=("a", "b"))({"pred": mask})
     (path,) = (tmp_path / "out").iterdir()
-    assert [segment.SegmentLabel for segment in highdicom.seg.segread(path).SegmentSequence] == ["b"]
+    segmentation = highdicom.seg.segread(path)
+    assert [segment.SegmentLabel for segment in segmentation.SegmentSequence] == ["b"]
+    assert segmentation.ContentLabel == "SEGMENTATION"
+
+
+@pytest.mark.parametrize("described", [(), ("a",), ("a", "b", "c")])
+def test_every_class_needs_a_description(tmp_path, described):
+    segments = dict.fromkeys(described, LESION)
+    with pytest.raises(ValueError, match=r"segments of dicom_seg: found .*expected one of each of \['a', 'b'\]"):
+        saver(tmp_path, names=("a", "b"), options={"segments": segments})
 
 
 def test_an_empty_mask_writes_nothing(series, tmp_path):
-    SaveDicomSegmentationd("pred", tmp_path / "out")({"pred": mask_on(series, share=0.0)})
+    saver(tmp_path / "out")({"pred": mask_on(series, share=0.0)})
     assert not (tmp_path / "out").exists()
 
 
@@ -114,7 +142,7 @@ def test_the_series_on_the_grid_is_taken_from_a_folder_of_two(series, tmp_path):
         other.ImagePositionPatient = [0.0, 0.0, float(other.InstanceNumber)]
         other.save_as(series / f"other{path.name}", enforce_file_format=True)
     (series / "notes.txt").write_text("not DICOM")
-    SaveDicomSegmentationd("pred", tmp_path / "out")({"pred": mask})
+    saver(tmp_path / "out")({"pred": mask})
     (path,) = (tmp_path / "out").iterdir()
     assert frames_in_space(highdicom.seg.segread(path)) == voxels_in_space(mask)
 
@@ -136,7 +164,7 @@ def test_a_transposed_series_is_not_on_the_grid(series):
 
 
 def test_what_is_no_series_is_refused(series, tmp_path):
-    save = SaveDicomSegmentationd("pred", tmp_path / "out")
+    save = saver(tmp_path / "out")
     mask = mask_on(series)
     mask.meta["filename_or_obj"] = str(tmp_path / "scan.nii.gz")
     with pytest.raises(ValueError, match=r"scan\.nii\.gz: a DICOM SEG refers to a DICOM series, found no folder"):
@@ -156,6 +184,6 @@ def test_a_real_series(tmp_path):
     folder = tmp_path / "ct"
     shutil.copytree(SHARED / "data" / "dicom" / "dcmqi" / "ct-3slice", folder)
     mask = mask_on(folder, share=0.001)
-    SaveDicomSegmentationd("pred", tmp_path / "out")({"pred": mask})
+    saver(tmp_path / "out")({"pred": mask})
     (path,) = (tmp_path / "out").iterdir()
     assert frames_in_space(highdicom.seg.segread(path)) == voxels_in_space(mask)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from monai.data import MetaTensor
 
-from monai_margincal.outputs import ForegroundProbabilityd, foreground_probability
+from monai_margincal.outputs import MapsFromLogitsd, Outputs
+from monai_margincal.outputs.kinds.probability import foreground_probability
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
@@ -33,8 +34,8 @@ def test_half_is_where_the_decision_changes():
 
 def test_place_in_space_and_the_logits_stay():
     logits = MetaTensor(torch.zeros(2, 3, 3, 3), affine=torch.diag(torch.tensor([2.0, 3, 4, 1])))
-    items = ForegroundProbabilityd("pred", "p")({"pred": logits})
-    assert torch.equal(items["p"].affine, logits.affine)
+    items = MapsFromLogitsd("pred", Outputs("probability", "out"))({"pred": logits})
+    assert torch.equal(items["probability"].affine, logits.affine)
     assert items["pred"] is logits
 
 

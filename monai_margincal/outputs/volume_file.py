@@ -1,4 +1,4 @@
-"""Masks on disk: the image's exact grid, names that stay different for different images, whole files or none."""
+"""Results that are volumes: NIfTI on the scan's exact grid, names that stay different for different scans, whole or none."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 from monai.config import NdarrayOrTensor
 from monai.data.image_writer import NibabelWriter
+from monai.transforms import SaveImage
 
+from ..datasets.case_files import mask_file_name
 from ..files import replacing
+from .kind import Destination, ScanFile
 
 _logger = logging.getLogger(__name__)
 
@@ -25,7 +28,7 @@ class MaskWriter(NibabelWriter):
         >>> import tempfile, nibabel, torch
         >>> from monai.transforms import SaveImage
         >>> folder = tempfile.mkdtemp()
-        >>> save = SaveImage(writer="monai_margincal.outputs.MaskWriter", output_dtype="uint8", print_log=False)
+        >>> save = SaveImage(writer="monai_margincal.outputs.volume_file.MaskWriter", output_dtype="uint8", print_log=False)
         >>> _ = save(torch.ones(1, 4, 5, 1), filename=f"{folder}/mask")
         >>> nibabel.load(f"{folder}/mask.nii.gz").shape
         (4, 5, 1)
@@ -45,3 +48,30 @@ class MaskWriter(NibabelWriter):
             super().write(beside, verbose=False, **obj_kwargs)  # its message would name the temporary file
         if verbose:
             _logger.info("wrote %s", filename)
+
+
+class VolumeFile(ScanFile):
+    """A kind of output that is one NIfTI file per scan, (X, Y, Z), on the scan's grid.
+
+    Args:
+        destination: where the results go.
+        postfix: what is put behind the scan's name, in place of the kind's own.
+    """
+
+    ending = ".nii.gz"
+    #: type of the voxels on disk
+    dtype: str
+
+    def __init__(self, destination: Destination, postfix: str | None = None) -> None:
+        super().__init__(destination, postfix)
+        self.saver = SaveImage(
+            output_dir=destination.output_dir,
+            output_postfix=self.postfix,
+            output_ext=self.ending,
+            output_dtype=self.dtype,
+            resample=False,
+            data_root_dir=os.fspath(destination.data_root_dir),
+            separate_folder=False,
+            writer=MaskWriter,
+            output_name_formatter=mask_file_name,
+        )

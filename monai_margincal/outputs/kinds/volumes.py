@@ -1,72 +1,61 @@
-"""Volumes of the segmented classes in millilitres, one row per scan in a CSV file."""
+"""The table of volumes: of every class in millilitres, one row per scan in a CSV file."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from monai.config import KeysCollection
-from monai.transforms import MapTransform
+from monai.data import MetaTensor
 
-from ..datasets.case_files import scan_of
-from ..files import replacing
-from ..geometry import voxel_volume_mm3
+from ...datasets.case_files import scan_of
+from ...files import replacing
+from ...geometry import voxel_volume_mm3
+from ..kind import Destination, Output
 
 
-class SaveClassVolumesd(MapTransform):
-    """Write the volume of every class but the background, in millilitres, as a row of a CSV file.
+class VolumeTable:
+    """A CSV file with a row per scan: the volume of every class but the background, in millilitres.
 
     Columns: ``image``, ``voxel_volume_mm3``, ``cropped_to`` (what the scan was cropped to, if it was), then ``NAME_voxels``
     and ``NAME_ml`` per class, and ``error``: why a scan has no numbers. A row of the same image is replaced, other rows stay;
     the file is whole at any time.
 
     Args:
-        keys: key of the class map, (1, X, Y, Z) of an integral dtype, a MetaTensor on the scan's own grid.
         path: the CSV file.
         class_names: names of the classes by id; the first is the background.
-        allow_missing_keys: skip a key that is absent.
-
-    Raises:
-        ValueError: ``class_names`` has fewer than two names; on call: the map holds a class without a name, its affine spans
-            no volume, or the file on disk has other columns.
 
     Example:
         >>> import tempfile
         >>> from monai.data import MetaTensor
-        >>> mask = MetaTensor(torch.ones(1, 10, 10, 10, dtype=torch.uint8), meta={"filename_or_obj": "ct.nii.gz"})
+        >>> mask = MetaTensor(torch.ones(1, 10, 10, 10, dtype=torch.uint8), meta={"filename_or_obj": "scan.nii.gz"})
         >>> path = Path(tempfile.mkdtemp()) / "volumes.csv"
-        >>> _ = SaveClassVolumesd("pred", path, ["background", "lesion"])({"pred": mask})
+        >>> VolumeTable(path, ["background", "liver"]).write(mask)
         >>> print(path.read_text().strip())
-        image,voxel_volume_mm3,cropped_to,lesion_voxels,lesion_ml,error
-        ct.nii.gz,1.0,,1000,1.0,
+        image,voxel_volume_mm3,cropped_to,liver_voxels,liver_ml,error
+        scan.nii.gz,1.0,,1000,1.0,
     """
 
-    def __init__(
-        self,
-        keys: KeysCollection,
-        path: str | os.PathLike[str],
-        class_names: Sequence[str] = ("background", "lesion"),
-        allow_missing_keys: bool = False,
-    ) -> None:
-        super().__init__(keys, allow_missing_keys)
-        if len(class_names) < 2:
-            raise ValueError(f"class_names must name the background and at least one class, got {list(class_names)}")
+    def __init__(self, path: str | os.PathLike[str], class_names: Sequence[str]) -> None:
         self.path = Path(path)
         self.class_names = list(class_names)
         self.columns = ["image", "voxel_volume_mm3", "cropped_to"]
         self.columns += [f"{name}_{unit}" for name in self.class_names[1:] for unit in ("voxels", "ml")]
         self.columns += ["error"]
 
-    def __call__(self, data: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-        """Write the row of ``data``; pass it through."""
-        items = dict(data)
-        for key in self.key_iterator(items):
-            self._write(self._row(items[key]))
-        return items
+    def write(self, mask: MetaTensor) -> None:
+        """Write the row of a scan.
+
+        Args:
+            mask: class ids, (1, X, Y, Z) of an integral dtype, on the scan's own grid.
+
+        Raises:
+            ValueError: the map holds a class without a name, its affine spans no volume, or the file on disk has other columns.
+        """
+        self._write(self._row(mask))
 
     def write_error(self, scan: str, reason: str) -> None:
         """Write a row without numbers.
@@ -80,7 +69,7 @@ class SaveClassVolumesd(MapTransform):
         """
         self._write({**dict.fromkeys(self.columns, ""), "image": scan, "error": reason})
 
-    def _row(self, mask: Any) -> dict[str, str]:
+    def _row(self, mask: MetaTensor) -> dict[str, str]:
         scan, volume = scan_of(mask.meta), voxel_volume_mm3(mask.affine.cpu())
         voxels = torch.bincount(mask.as_tensor().flatten(), minlength=len(self.class_names)).tolist()
         if len(voxels) > len(self.class_names):
@@ -108,3 +97,27 @@ class SaveClassVolumesd(MapTransform):
             writer = csv.DictWriter(file, self.columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows.values())
+
+
+class Volumes(Output):
+    """``volumes.csv``, see `VolumeTable`. A scan that failed has a row that says why.
+
+    Args:
+        destination: where the results go.
+        file: the CSV file; a relative path begins at the folder of all results.
+    """
+
+    kind = "volumes"
+
+    def __init__(self, destination: Destination, file: str | os.PathLike[str] = "volumes.csv") -> None:
+        super().__init__(destination)
+        self.table = VolumeTable(Path(destination.output_dir) / file, destination.class_names)
+        self.reasons = self.table.path
+
+    def save(self, items: Mapping[Any, Any], key: str) -> None:
+        """Write the row of the scan."""
+        self.table.write(items[key])
+
+    def note_failure(self, scan: str, reason: str) -> None:
+        """Write a row without numbers."""
+        self.table.write_error(scan, reason)
