@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pydicom
 from monai.config import KeysCollection
 from monai.data.utils import orientation_ras_lps
 from monai.transforms import MapTransform
 
 from ..datasets.case_files import case_file, scan_of
+from ..extras import require
 from ..files import replacing
+
+if TYPE_CHECKING:
+    import pydicom
 
 #: how far a voxel may lie from where its DICOM file puts it, in mm
 _TOLERANCE_MM = 0.1
@@ -57,12 +60,7 @@ class SaveDicomSegmentationd(MapTransform):
         allow_missing_keys: bool = False,
     ) -> None:
         super().__init__(keys, allow_missing_keys)
-        try:
-            import highdicom  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                'a DICOM SEG is written with highdicom, which is not installed: pip install "monai-margincal[dicom]"'
-            ) from error
+        require("highdicom", extra="dicom", purpose="writing DICOM SEG")
         self.output_dir = output_dir
         self.output_postfix = output_postfix
         self.data_root_dir = data_root_dir
@@ -100,6 +98,9 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
     """
     if not Path(folder).is_dir():
         raise ValueError(f"{folder}: a DICOM SEG refers to a DICOM series, found no folder of DICOM files")
+    require("pydicom", extra="dicom", purpose="writing DICOM SEG")
+    import pydicom
+
     series: dict[str, list[pydicom.Dataset]] = {}
     for path in sorted(Path(folder).iterdir()):
         if path.is_file() and not path.name.startswith("."):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import require
 from ..files import replacing
 
 __all__ = ["SegmentationView", "load_view", "save_overlay"]
@@ -113,6 +114,7 @@ def save_overlay(
     """
     if not views:
         raise ValueError("found no volume to draw, expected at least one")
+    require("matplotlib", extra="bundle", purpose="drawing a picture")
     # the object interface: no global state, no window, safe in threads
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from ...extras import require
+
 __all__ = ["COLOURS", "GROUP_COLOURS", "figure_bytes", "new_figure"]
 
 #: Okabe-Ito
@@ -16,6 +18,7 @@ GROUP_COLOURS = {"baseline": "#666666", "published": "#D55E00", "ours": "#0072B2
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure with automatic layout."""
+    require("matplotlib", extra="experiments", purpose="drawing a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
