@@ -32,7 +32,7 @@ _EXPORTS = {
     "LovaszSoftmaxLoss": "losses",
     "BoundWeights": "losses",
     "IoUCalibratedMargins": "losses",
-    "LossControllerHandler": "losses",
+    "LossControllerHandler": "training",
     "CountLabels": "transforms",
     "CountLabelsd": "transforms",
     "count_labels": "statistics",

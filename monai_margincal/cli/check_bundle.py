@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..extras import require
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
@@ -39,9 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _override(text: str) -> tuple[str, Any]:
     """Split KEY=VALUE and read the value as MONAI's command line does, where `true` is a text and `True` is not."""
-    from fire.parser import DefaultParseValue
-
+    parser = require("fire.parser", extra="check", purpose="--override")
     key, equals, value = text.lstrip("-").partition("=")
     if not equals or not key:
         raise ValueError(f"--override: found {text!r}, expected KEY=VALUE")
-    return key, DefaultParseValue(value)
+    return key, parser.DefaultParseValue(value)

@@ -12,6 +12,8 @@ import fnmatch
 import sys
 from typing import Any
 
+from ..extras import require
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
@@ -33,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, then report."""
+    if not arguments.no_report:  # said now, not after the training
+        require("matplotlib", extra="experiments", purpose="the report of a study")
     from ..experiments import Study, run_study, write_study_report
     from ..experiments.runner import record_path
 
@@ -72,8 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _setting(text: str) -> tuple[str, Any]:
     """ID=VALUE, the value read as YAML: numbers are numbers."""
-    import yaml
-
+    yaml = require("yaml", extra="experiments", purpose="--set")
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ValueError(f"--set: found {text!r}, expected ID=VALUE")

@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from ..extras import require
 from .table import format_table
 
 BUNDLE = "covid19_ct_lesion_coplenet"
@@ -47,6 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Counts, margins, training, inference, IoU, picture."""
     if arguments.steps < 1:
         raise ValueError(f"--steps must be at least 1, found {arguments.steps}")
+    for package in ("scipy", "tensorboard", "matplotlib"):  # said now, not after the training
+        require(package, extra="bundle", purpose="the demo")
     output = _own_folder(Path(arguments.output))
     _quiet()
     counts = _count(output)

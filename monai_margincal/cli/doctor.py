@@ -11,21 +11,39 @@ import os
 import platform
 from importlib import metadata
 
-#: distribution -> what it is for
+from ..extras import install_command
+
+#: extra, "" for what is always needed -> distribution -> what it is for
 _PACKAGES = {
-    "monai-margincal": "this package",
-    "monai": "transforms, inference, bundles",
-    "torch": "tensors and networks",
-    "numpy": "arrays",
-    "nibabel": "reads NIfTI",
-    "SimpleITK": "reads NRRD, MetaImage, DICOM series",
-    "itk": "MONAI's default reader",
-    "pydicom": "reads DICOM SEG",
-    "pytorch-ignite": "training and evaluation loops of bundles",
-    "fire": "command line of bundles",
-    "matplotlib": "pictures",
-    "triton": "optional: GPU kernel of the loss",
-    "onnxruntime": "optional: runs exported networks",
+    "": {
+        "monai-margincal": "this package",
+        "monai": "transforms, inference, bundles",
+        "torch": "tensors and networks",
+        "numpy": "arrays",
+        "pytorch-ignite": "training and evaluation loops",
+        "nibabel": "reads NIfTI",
+        "pillow": "reads PNG",
+        "isal": "unpacks gzip, fast",
+        "tqdm": "progress bars",
+    },
+    "bundle": {
+        "fire": "command line of bundles",
+        "itk": "MONAI's default reader",
+        "SimpleITK": "reads NRRD and MetaImage that are not plain",
+        "scipy": "finds the lungs",
+        "matplotlib": "pictures",
+        "tensorboard": "curves of a training",
+    },
+    "dicom": {"pydicom": "reads DICOM series and DICOM SEG", "highdicom": "writes DICOM SEG"},
+    "report": {"jinja2": "HTML pages"},
+    "check": {"jsonschema": "checks a bundle's metadata", "packaging": "compares versions"},
+    "experiments": {
+        "PyYAML": "reads a study",
+        "filelock": "several processes on one study",
+        "rankseg": "a decoder of studies",
+    },
+    "federated": {"nvflare": "counts at several sites"},
+    "triton": {"triton": "GPU kernels of the loss"},
 }
 
 
@@ -38,8 +56,11 @@ def run(arguments: argparse.Namespace) -> None:
     import torch
 
     print(f"Python {platform.python_version()} on {platform.platform()} ({platform.machine()}, {os.cpu_count()} CPUs)")
-    for name, purpose in _PACKAGES.items():
-        print(f"  {name:<16} {_version(name):<16} {purpose}")
+    for extra, packages in _PACKAGES.items():
+        if extra:
+            print(f"Extra {extra}: {install_command(extra)}")
+        for name, purpose in packages.items():
+            print(f"  {name:<16} {_version(name):<16} {purpose}")
     print(f"CPU threads of torch: {torch.get_num_threads()}")
     if torch.cuda.is_available():
         for index in range(torch.cuda.device_count()):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..extras import require
 from ..ops import largest_class
 from .scores import foreground_mean, iou
 
@@ -148,13 +149,8 @@ class RankSEGDecoder:
     def __init__(self, metric: str = "IoU") -> None:
         if metric not in ("IoU", "dice"):
             raise ValueError(f"metric must be 'IoU' or 'dice', found {metric!r}")
-        try:
-            from rankseg import RankSEG
-        except ImportError as error:
-            raise ImportError(
-                "RankSEGDecoder needs the package rankseg: pip install monai-margincal[experiments]"
-            ) from error
-        self._solver = RankSEG(metric=metric, output_mode="multiclass", solver="RMA")
+        rankseg = require("rankseg", extra="experiments", purpose="the decoder RankSEG")
+        self._solver = rankseg.RankSEG(metric=metric, output_mode="multiclass", solver="RMA")
         self.temperature = 1.0
 
     def fit(self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor]) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 
+from ..extras import require
 from ..files import replacing, write_text
 from .cases import class_counts
 from .evaluation import evaluate, validation_curve_point
@@ -28,6 +28,8 @@ from .objectives import Objective
 from .sample_stream import SampleStream
 from .study import PRETRAINING, Cell, Study
 from .train import train
+
+filelock = require("filelock", extra="experiments", purpose="running a study")
 
 __all__ = ["RunSummary", "load_record", "record_path", "run_study"]
 
@@ -148,10 +150,10 @@ def _claim(
     """Do one cell, or give None if another process is at it or at the pre-training it needs."""
     path = record_path(output, cell)
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path.with_suffix(".lock"))
+    lock = filelock.FileLock(path.with_suffix(".lock"))
     try:
         lock.acquire(blocking=False)
-    except Timeout:
+    except filelock.Timeout:
         return None
     try:
         if path.is_file():

@@ -28,10 +28,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from monai.bundle import ConfigParser
 
+from ..extras import require
 from .cases import CaseStore, TaskCases, select_task_cases
+
+yaml = require("yaml", extra="experiments", purpose="reading a study")
 
 __all__ = ["Cell", "Study"]
 
@@ -248,7 +250,7 @@ class Study:
 _MISSING = object()
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[name-defined]
     """Safe YAML with merge keys (``<<``), which MONAI's own loader lacks; a key that stands twice is an error here too."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:

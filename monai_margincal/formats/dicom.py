@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import require
 from ..geometry import LPS_TO_RAS, plane_affine
 from .dicom_segmentation import describe_segmentation, is_segmentation
 from .label_image import LabelImage, naming
@@ -68,8 +69,7 @@ def _dicom_files(folder: Path) -> list[Path]:
 
 
 def _header(file: Path) -> Any:
-    import pydicom
-
+    pydicom = require("pydicom", extra="dicom", purpose=f"reading {file}")
     with naming(file, _EXPECTED):
         return pydicom.dcmread(file, stop_before_pixels=True)
 
@@ -147,8 +147,7 @@ def _affine(headers: list[Any]) -> np.ndarray | None:
 
 def _load(files: list[Path]) -> np.ndarray:
     """All slices with their rescaling applied, columns first; integral results stay integers."""
-    import pydicom
-
+    pydicom = require("pydicom", extra="dicom", purpose=f"reading {files[0]}")
     slices = []
     for file in files:
         with naming(file, _EXPECTED):

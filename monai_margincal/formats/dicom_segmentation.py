@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import require
 from .label_image import LabelImage
 
 _SEGMENTATION = "1.2.840.10008.5.1.4.1.1.66.4"
@@ -66,8 +67,7 @@ def _position(group: Any) -> tuple[float, ...] | None:
 
 
 def _frames(file: Path) -> tuple[Any, np.ndarray]:
-    import pydicom
-
+    pydicom = require("pydicom", extra="dicom", purpose=f"reading {file}")
     dataset = pydicom.dcmread(file)
     pixels = dataset.pixel_array
     return dataset, pixels.reshape(-1, *pixels.shape[-2:])

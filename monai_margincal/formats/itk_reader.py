@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..extras import require
+
 
 def load_with_simpleitk(path: Path) -> np.ndarray:
     """All voxels of an image file in their native type, the fastest axis first as in the header.
@@ -13,8 +15,7 @@ def load_with_simpleitk(path: Path) -> np.ndarray:
     Raises:
         ValueError: the file holds several values per voxel.
     """
-    import SimpleITK
-
+    SimpleITK = require("SimpleITK", extra="bundle", purpose=f"reading {path}")
     reader = SimpleITK.ImageFileReader()
     reader.SetFileName(str(path))
     image = reader.Execute()

@@ -6,7 +6,6 @@ from .compound import MarginCalibrationDiceLoss, MarginCalibrationTverskyLoss
 from .iou_calibration import (
     BoundWeights,
     IoUCalibratedMargins,
-    LossControllerHandler,
     iou_calibrated_margin,
     iou_optimal_threshold,
 )
@@ -17,7 +16,6 @@ from .running_confusion import RunningConfusion
 __all__ = [
     "BoundWeights",
     "IoUCalibratedMargins",
-    "LossControllerHandler",
     "LovaszSoftmaxLoss",
     "MarginCalibrationDiceLoss",
     "MarginCalibrationLoss",

@@ -6,26 +6,29 @@ there by selection, so that NaN logits in it reach neither the value nor a gradi
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+import abc
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from monai.losses import DiceLoss, TverskyLoss
-from monai.utils import LossReduction
 from torch.nn.modules.loss import _Loss
 
-from ..counting.class_counts import ClassCounts
-from ..margins import ClassMargins
 from ..ops.targets import plain_tensor
 from ._targets import one_hot_target
 from .margin_calibration import MarginCalibrationLoss
+from .margin_options import MarginOptions, shows_margin_options
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 __all__ = ["MarginCalibrationDiceLoss", "MarginCalibrationTverskyLoss"]
 
 
-class _MarginCalibrationOverlapLoss(_Loss):
+class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
     """The margin-calibrated log-loss and an overlap loss of probabilities, on the same voxels."""
+
+    lambda_margin: float
 
     def __init__(self, margin: MarginCalibrationLoss, overlap: _Loss) -> None:
         super().__init__(reduction=margin.reduction)
@@ -36,16 +39,34 @@ class _MarginCalibrationOverlapLoss(_Loss):
         self.margin_calibration = margin
         self.overlap = overlap
 
-    def _parts(
-        self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Margin part and overlap part."""
+    @property
+    @abc.abstractmethod
+    def _lambda_overlap(self) -> float:
+        """Weight of the overlap part."""
+
+    def forward(
+        self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Compute the loss.
+
+        Args:
+            input: logits (B, N, *spatial).
+            target: class indices (B, 1, *spatial) or (B, *spatial), or one-hot / soft labels (B, N, *spatial).
+            class_mask: bool (B, C), False for a class that was not annotated in a case; its logit's gradient is exactly 0.
+
+        Returns:
+            a scalar, float32 or float64.
+
+        Raises:
+            ValueError: as `MarginCalibrationLoss.forward`.
+        """
         input, target = plain_tensor(input), plain_tensor(target)
         # first, because it refuses what is wrong with the target
         margin = self.margin_calibration(input, target, class_mask)
         probabilities, labels, any_valid = self._masked(input, target, class_mask)
         # of nothing an overlap is whatever the smoothing makes of 0/0
-        return margin, torch.where(any_valid, self.overlap(probabilities, labels), 0.0)
+        overlap = torch.where(any_valid, self.overlap(probabilities, labels), 0.0)
+        return self.lambda_margin * margin + self._lambda_overlap * overlap
 
     def _masked(
         self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None
@@ -93,113 +114,58 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
         0.006
     """
 
+    @shows_margin_options
     def __init__(
         self,
         lambda_margin: float = 1.0,
         lambda_dice: float = 1.0,
-        include_background: bool = True,
-        to_onehot_y: bool = False,
-        class_counts: ClassCounts | Sequence[int] | Mapping[int, int] | str | os.PathLike[str] | None = None,
-        margins: ClassMargins | Sequence[Any] | float | None = None,
-        tau: float = 1.0,
-        upsilon: float = 1.0,
-        normalization: Literal["sum", "counts"] = "sum",
-        positive_weight: float | Sequence[float] | torch.Tensor = 1.0,
-        negative_weight: float | Sequence[float] | torch.Tensor | Literal["mean"] = "mean",
-        base: Literal[2, "e"] = 2,
+        *,
         squared_pred: bool = False,
         jaccard: bool = False,
-        reduction: LossReduction | str = LossReduction.MEAN,
         smooth_nr: float = 1e-5,
         smooth_dr: float = 1e-5,
         batch: bool = False,
         weight: Sequence[float] | float | torch.Tensor | None = None,
         soft_label: bool = False,
-        ignore_index: int | None = None,
-        global_mean: bool = False,
-        backend: Literal["auto", "eager", "triton"] = "auto",
+        **margin: Unpack[MarginOptions],
     ) -> None:
         """Set up both parts.
 
         Args:
             lambda_margin: weight of the margin-calibrated log-loss, >= 0.
             lambda_dice: weight of the Dice loss, >= 0.
-            include_background: for both parts; see `MarginCalibrationLoss` and `monai.losses.DiceLoss`.
-            to_onehot_y: the target must hold class indices. With False every form is taken.
-            class_counts: see `MarginCalibrationLoss`, as are ``margins``, ``tau``, ``upsilon``, ``normalization``,
-                ``positive_weight``, ``negative_weight``, ``base``, ``ignore_index`` and ``global_mean`` (of the margin part).
-            margins: explicit margins.
-            tau: scale of the margins from counts.
-            upsilon: ratio of positive to negative margins from counts.
-            normalization: how margins from counts are scaled.
-            positive_weight: weight of the false-negative terms.
-            negative_weight: weight of the false-positive terms.
-            base: of the logarithm.
-            squared_pred: see `monai.losses.DiceLoss`, as are ``jaccard``, ``smooth_nr``, ``smooth_dr``, ``batch``,
-                ``weight`` and ``soft_label``.
+            squared_pred: see `monai.losses.DiceLoss`.
             jaccard: Jaccard index instead of Dice.
-            reduction: "mean" or "sum", for both parts.
             smooth_nr: added to the numerator of Dice.
             smooth_dr: added to the denominator of Dice.
             batch: sum over the batch before dividing.
             weight: Dice weight per class; without the background if ``include_background`` is False.
             soft_label: the formulation of Dice for soft labels.
-            ignore_index: label of voxels that do not count, in both parts.
-            global_mean: average the margin part over the voxels of all processes.
-            backend: of the margin part.
+            **margin: the arguments of `MarginCalibrationLoss`. ``include_background``, ``to_onehot_y``, ``reduction`` ("mean" or
+                "sum") and ``ignore_index`` hold for both parts.
 
         Raises:
             ValueError: as `MarginCalibrationLoss`; a lambda is negative; ``reduction="none"``.
         """
         _check_lambdas(lambda_margin=lambda_margin, lambda_dice=lambda_dice)
-        margin = MarginCalibrationLoss(
-            include_background=include_background,
-            to_onehot_y=to_onehot_y,
-            class_counts=class_counts,
-            margins=margins,
-            tau=tau,
-            upsilon=upsilon,
-            normalization=normalization,
-            positive_weight=positive_weight,
-            negative_weight=negative_weight,
-            base=base,
-            reduction=reduction,
-            ignore_index=ignore_index,
-            global_mean=global_mean,
-            backend=backend,
-        )
+        margin_part = MarginCalibrationLoss(**margin)
         overlap = DiceLoss(
             squared_pred=squared_pred,
             jaccard=jaccard,
-            reduction=reduction,
+            reduction=margin_part.reduction,
             smooth_nr=smooth_nr,
             smooth_dr=smooth_dr,
             batch=batch,
             weight=weight,
             soft_label=soft_label,
         )
-        super().__init__(margin, overlap)
+        super().__init__(margin_part, overlap)
         self.lambda_margin = lambda_margin
         self.lambda_dice = lambda_dice
 
-    def forward(
-        self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Compute the loss.
-
-        Args:
-            input: logits (B, N, *spatial).
-            target: class indices (B, 1, *spatial) or (B, *spatial), or one-hot / soft labels (B, N, *spatial).
-            class_mask: bool (B, C), False for a class that was not annotated in a case; its logit's gradient is exactly 0.
-
-        Returns:
-            a scalar, float32 or float64.
-
-        Raises:
-            ValueError: as `MarginCalibrationLoss.forward`.
-        """
-        margin, dice = self._parts(input, target, class_mask)
-        return self.lambda_margin * margin + self.lambda_dice * dice
+    @property
+    def _lambda_overlap(self) -> float:
+        return self.lambda_dice
 
 
 class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
@@ -221,110 +187,55 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
         0.006
     """
 
+    @shows_margin_options
     def __init__(
         self,
         lambda_margin: float = 1.0,
         lambda_tversky: float = 1.0,
-        include_background: bool = True,
-        to_onehot_y: bool = False,
-        class_counts: ClassCounts | Sequence[int] | Mapping[int, int] | str | os.PathLike[str] | None = None,
-        margins: ClassMargins | Sequence[Any] | float | None = None,
-        tau: float = 1.0,
-        upsilon: float = 1.0,
-        normalization: Literal["sum", "counts"] = "sum",
-        positive_weight: float | Sequence[float] | torch.Tensor = 1.0,
-        negative_weight: float | Sequence[float] | torch.Tensor | Literal["mean"] = "mean",
-        base: Literal[2, "e"] = 2,
+        *,
         alpha: float = 0.3,
         beta: float = 0.7,
-        reduction: LossReduction | str = LossReduction.MEAN,
         smooth_nr: float = 1e-5,
         smooth_dr: float = 1e-5,
         batch: bool = False,
         soft_label: bool = False,
-        ignore_index: int | None = None,
-        global_mean: bool = False,
-        backend: Literal["auto", "eager", "triton"] = "auto",
+        **margin: Unpack[MarginOptions],
     ) -> None:
         """Set up both parts.
 
         Args:
             lambda_margin: weight of the margin-calibrated log-loss, >= 0.
             lambda_tversky: weight of the Tversky loss, >= 0.
-            include_background: for both parts; see `MarginCalibrationLoss` and `monai.losses.TverskyLoss`.
-            to_onehot_y: the target must hold class indices. With False every form is taken.
-            class_counts: see `MarginCalibrationLoss`, as are ``margins``, ``tau``, ``upsilon``, ``normalization``,
-                ``positive_weight``, ``negative_weight``, ``base``, ``ignore_index`` and ``global_mean`` (of the margin part).
-            margins: explicit margins.
-            tau: scale of the margins from counts.
-            upsilon: ratio of positive to negative margins from counts.
-            normalization: how margins from counts are scaled.
-            positive_weight: weight of the false-negative terms.
-            negative_weight: weight of the false-positive terms.
-            base: of the logarithm.
             alpha: Tversky weight of the false positives.
             beta: Tversky weight of the false negatives.
-            reduction: "mean" or "sum", for both parts.
-            smooth_nr: see `monai.losses.TverskyLoss`, as are ``smooth_dr``, ``batch`` and ``soft_label``; added to the
-                numerator of Tversky.
+            smooth_nr: see `monai.losses.TverskyLoss`; added to the numerator of Tversky.
             smooth_dr: added to the denominator of Tversky.
             batch: sum over the batch before dividing.
             soft_label: the formulation of Tversky for soft labels.
-            ignore_index: label of voxels that do not count, in both parts.
-            global_mean: average the margin part over the voxels of all processes.
-            backend: of the margin part.
+            **margin: the arguments of `MarginCalibrationLoss`. ``include_background``, ``to_onehot_y``, ``reduction`` ("mean" or
+                "sum") and ``ignore_index`` hold for both parts.
 
         Raises:
             ValueError: as `MarginCalibrationLoss`; a lambda is negative; ``reduction="none"``.
         """
         _check_lambdas(lambda_margin=lambda_margin, lambda_tversky=lambda_tversky)
-        margin = MarginCalibrationLoss(
-            include_background=include_background,
-            to_onehot_y=to_onehot_y,
-            class_counts=class_counts,
-            margins=margins,
-            tau=tau,
-            upsilon=upsilon,
-            normalization=normalization,
-            positive_weight=positive_weight,
-            negative_weight=negative_weight,
-            base=base,
-            reduction=reduction,
-            ignore_index=ignore_index,
-            global_mean=global_mean,
-            backend=backend,
-        )
+        margin_part = MarginCalibrationLoss(**margin)
         overlap = TverskyLoss(
             alpha=alpha,
             beta=beta,
-            reduction=reduction,
+            reduction=margin_part.reduction,
             smooth_nr=smooth_nr,
             smooth_dr=smooth_dr,
             batch=batch,
             soft_label=soft_label,
         )
-        super().__init__(margin, overlap)
+        super().__init__(margin_part, overlap)
         self.lambda_margin = lambda_margin
         self.lambda_tversky = lambda_tversky
 
-    def forward(
-        self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Compute the loss.
-
-        Args:
-            input: logits (B, N, *spatial).
-            target: class indices (B, 1, *spatial) or (B, *spatial), or one-hot / soft labels (B, N, *spatial).
-            class_mask: bool (B, C), False for a class that was not annotated in a case; its logit's gradient is exactly 0.
-
-        Returns:
-            a scalar, float32 or float64.
-
-        Raises:
-            ValueError: as `MarginCalibrationLoss.forward`.
-        """
-        margin, tversky = self._parts(input, target, class_mask)
-        return self.lambda_margin * margin + self.lambda_tversky * tversky
+    @property
+    def _lambda_overlap(self) -> float:
+        return self.lambda_tversky
 
 
 def _check_lambdas(**lambdas: float) -> None:

@@ -8,14 +8,14 @@ probability exceeds J / (1 + J), which is at most 1/2, while the paper's rho_0k 
   IoU, with the denominators that the paper drops, linearised at running whole-set statistics.
 
 A controller watches logits and labels step by step and writes into the buffers of a margin calibration loss. Call ``update``
-after ``backward()``: the buffers are part of the graph until then. `LossControllerHandler` does so in a MONAI trainer.
+after ``backward()``: the buffers are part of the graph until then. `monai_margincal.training.LossControllerHandler` does so in a
+MONAI trainer.
 """
 
 from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from .running_confusion import RunningConfusion
 __all__ = [
     "BoundWeights",
     "IoUCalibratedMargins",
-    "LossControllerHandler",
+    "LossController",
     "iou_calibrated_margin",
     "iou_optimal_threshold",
 ]
@@ -102,7 +102,7 @@ def _checked_iou(iou: torch.Tensor | float) -> torch.Tensor:
     return iou
 
 
-class _LossController(nn.Module, abc.ABC):
+class LossController(nn.Module, abc.ABC):
     """What both modes share: running statistics, the loss they write into, and their state.
 
     ``state_dict()`` holds the statistics; loading it writes margins or weights into the loss again.
@@ -179,7 +179,7 @@ def _margin_calibration_in(loss: nn.Module) -> Any:
     )
 
 
-class IoUCalibratedMargins(_LossController):
+class IoUCalibratedMargins(LossController):
     """Sets the margins of a loss from the running IoU of every class: rho = -log2(2 J_k - 1), a mode of ours.
 
     The positive-side margin of every class but 0, the background, becomes `iou_calibrated_margin` of its running IoU; the
@@ -234,7 +234,7 @@ class IoUCalibratedMargins(_LossController):
         return {"margin_negative": negative, "margin_positive": positive}
 
 
-class BoundWeights(_LossController):
+class BoundWeights(LossController):
     """Sets the weights of a loss so that it descends the paper's own lower bound of the mean IoU, a mode of ours.
 
     The bound of class k is (p_k - l_k0) / (p_k + l_0k). Its derivatives at running whole-set statistics, with U_k the union's
@@ -283,48 +283,3 @@ class BoundWeights(_LossController):
         union = self.statistics.union.clamp_min(self.minimum_union)
         positive = 1 / (union * len(union))
         return {"positive_weight": positive, "negative_weight": positive * self.statistics.iou}
-
-
-class LossControllerHandler:
-    """Ignite handler of MONAI trainers: lets a controller watch every step, after its backward pass.
-
-    Save the controller with the network: ``CheckpointSaver(save_dict={"network": ..., "loss_controller": controller})``.
-
-    Args:
-        controller: `IoUCalibratedMargins` or `BoundWeights`.
-        output_transform: from ``engine.state.output`` to (logits, labels); default: the entries "pred" and "label".
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> from monai_margincal.losses import MarginCalibrationLoss
-        >>> controller = BoundWeights(MarginCalibrationLoss(margins=([0.0, 0.0], [0.0, 0.0])))
-        >>> handler = LossControllerHandler(controller)
-        >>> output = {"pred": torch.zeros(1, 2, 4), "label": torch.zeros(1, 1, 4)}
-        >>> handler(SimpleNamespace(state=SimpleNamespace(output=output)))  # a trainer calls it
-        >>> int(controller.statistics.updates)
-        1
-    """
-
-    def __init__(
-        self,
-        controller: _LossController,
-        output_transform: Callable[[Any], tuple[torch.Tensor, torch.Tensor]] | None = None,
-    ) -> None:
-        self.controller = controller
-        self.output_transform = output_transform or _pred_and_label
-
-    def attach(self, engine: Any) -> None:
-        """Register with a `monai.engines` trainer."""
-        from monai.engines import IterationEvents
-
-        # after MODEL_COMPLETED the post-processing may have turned logits into labels
-        engine.add_event_handler(IterationEvents.BACKWARD_COMPLETED, self)
-
-    def __call__(self, engine: Any) -> None:
-        """Watch the step that the engine has just done."""
-        logits, target = self.output_transform(engine.state.output)
-        self.controller.update(logits.detach(), target)
-
-
-def _pred_and_label(output: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    return output["pred"], output["label"]

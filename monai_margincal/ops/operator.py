@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..extras import install_command
 from .blockwise import ClassTerms, Reading, blockwise_loss, count_valid
 from .targets import holds_class_indices, plain_tensor, stands_in, with_channel
 
@@ -262,7 +263,7 @@ def _kernels(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, opt
         if chosen == "auto":
             return None
         raise ImportError(
-            "the backend 'triton' needs the package triton, 3.3 or newer (pip install monai-margincal[triton])"
+            f"the backend 'triton' needs triton, 3.3 or newer, which cannot be imported ({error}): {install_command('triton')}"
         ) from error
     refused = triton_launch.not_taken(input, target, holds_indices)
     if not refused and not triton_launch.runs_on(input.device):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import require
 from ..files import replacing
 from ..geometry import GRID_TOLERANCE, corner_shift
 from ..palette import TRUTH_OUTLINE, class_colour
@@ -114,6 +115,7 @@ def save_overlay(
     """
     if not views:
         raise ValueError("found no volume to draw, expected at least one")
+    require("matplotlib", extra="bundle", purpose="drawing a picture")
     # the object interface: no global state, no window, safe in threads
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

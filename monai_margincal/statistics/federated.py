@@ -16,17 +16,15 @@ from typing import Any
 
 from ..counting.class_counts import ClassCounts
 from ..counting.class_ids import declared_class_ids
+from ..extras import require
 from .count import count_labels
 
 try:
     from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
-
-    _missing: ImportError | None = None
-except ImportError as error:
+except ImportError:
     # the module stays importable, for its documentation and for reading results; making a generator says what is missing
     DataType = Feature = Any
     Statistics = object
-    _missing = error
 
 #: name of the data set under which NVFlare reports the counts
 DATASET = "labels"
@@ -56,8 +54,10 @@ class LabelCountStatistics(Statistics):
         ids: Sequence[int] | None = None,
         ignore_index: int | None = None,
     ) -> None:
-        if _missing is not None:
-            raise ImportError("NVFlare is not installed: pip install 'monai-margincal[federated]'") from _missing
+        if Statistics is object:
+            require(
+                "nvflare.app_common.abstract.statistics_spec", extra="federated", purpose="counting with other sites"
+            )
         super().__init__()
         declared = declared_class_ids(num_classes, ids)
         if declared is None:

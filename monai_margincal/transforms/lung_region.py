@@ -18,8 +18,8 @@ from monai.config import KeysCollection, NdarrayOrTensor
 from monai.data import MetaTensor
 from monai.transforms import Crop, Cropd
 from monai.utils import ImageMetaKey, TransformBackends, convert_to_tensor, ensure_tuple_rep
-from scipy import ndimage
 
+from ..extras import require
 from ..geometry import voxel_spacing
 
 #: key of the metadata that says what a scan was cropped to: "lungs", "body" or "image"
@@ -130,8 +130,13 @@ def _anatomical_axes(affine: np.ndarray) -> tuple[int, int]:
     return int(np.flatnonzero(world_axis == 0)[0]), int(np.flatnonzero(world_axis == 2)[0])
 
 
+def _ndimage() -> Any:
+    return require("scipy.ndimage", extra="bundle", purpose="finding the lungs")
+
+
 def _lungs(hu: np.ndarray, air: np.ndarray, slices: int) -> np.ndarray | None:
     """The voxels of the lungs' air, or None."""
+    ndimage = _ndimage()
     # pieces do not reach over to the next plane: there the trachea opens to the room
     in_plane = ndimage.generate_binary_structure(3, 1)
     for neighbour in (0, 2):
@@ -166,7 +171,7 @@ def _lungs(hu: np.ndarray, air: np.ndarray, slices: int) -> np.ndarray | None:
 
 
 def _largest_piece(mask: np.ndarray) -> np.ndarray | None:
-    pieces, number = ndimage.label(mask)
+    pieces, number = _ndimage().label(mask)
     if number == 0:
         return None
     sizes = np.bincount(pieces.ravel())
@@ -177,7 +182,7 @@ def _largest_piece(mask: np.ndarray) -> np.ndarray | None:
 
 
 def _bounds(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    (box,) = ndimage.find_objects(mask.astype(np.int8))
+    (box,) = _ndimage().find_objects(mask.astype(np.int8))
     return np.array([axis.start for axis in box]), np.array([axis.stop for axis in box])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from monai.data import MetaTensor
 from monai.losses import DeepSupervisionLoss, DiceLoss, TverskyLoss
 
 from monai_margincal import MarginCalibrationDiceLoss, MarginCalibrationLoss, MarginCalibrationTverskyLoss
+from monai_margincal.losses.margin_options import MarginOptions
 
 COUNTS = [9000, 900, 90]
 
@@ -145,6 +147,27 @@ def test_half_precision_and_containers(compound, weight, settings, part):
     if "weight" not in settings:  # MONAI looks at its weights' values
         assert copy.deepcopy(loss).to("meta")(logits.to("meta"), labels.to("meta")).shape == ()
     assert torch.isfinite(DeepSupervisionLoss(loss)([logits, logits[:, :, ::2]], labels.float()))
+
+
+@pytest.mark.parametrize("compound", [MarginCalibrationDiceLoss, MarginCalibrationTverskyLoss])
+def test_signature_shows_every_argument_of_the_margin_part(compound):
+    """Editors and the check of a bundle's configs read names and defaults there; type checkers read `MarginOptions`."""
+    margin = inspect.signature(MarginCalibrationLoss).parameters
+    shown = inspect.signature(compound).parameters
+    assert list(MarginOptions.__annotations__) == list(margin)
+    for name, one in margin.items():
+        assert (shown[name].default, shown[name].annotation) == (one.default, one.annotation)
+        assert MarginOptions.__annotations__[name].__forward_arg__ == one.annotation
+    assert not any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in shown.values())
+    assert list(shown)[:2] == [
+        "lambda_margin",
+        "lambda_dice" if compound is MarginCalibrationDiceLoss else "lambda_tversky",
+    ]
+
+
+def test_unknown_argument():
+    with pytest.raises(TypeError, match="'tao'"):
+        MarginCalibrationDiceLoss(class_counts=COUNTS, tao=1.0)
 
 
 @pytest.mark.parametrize("name", ["lambda_margin", "lambda_dice"])

@@ -14,7 +14,6 @@ from monai_margincal.losses import MarginCalibrationDiceLoss, MarginCalibrationL
 from monai_margincal.losses.iou_calibration import (
     BoundWeights,
     IoUCalibratedMargins,
-    LossControllerHandler,
     iou_calibrated_margin,
     iou_optimal_threshold,
 )
@@ -202,36 +201,3 @@ def test_a_resumed_run_has_the_same_loss(make):
     for name in ("margin_negative", "margin_positive", "positive_weight", "negative_weight"):
         assert torch.equal(getattr(fresh, name), getattr(loss, name))
     assert set(controller.state_dict()) == {"statistics.average", "statistics.updates"}
-
-
-def test_training_with_a_handler_learns_and_goes_on_from_a_checkpoint(tmp_path):
-    """A MONAI trainer with the handler: weights move after the first step, checkpoints hold the controller."""
-    from monai.engines import SupervisedTrainer
-    from monai.handlers import CheckpointSaver
-
-    torch.manual_seed(0)
-    network = torch.nn.Conv2d(1, 3, 1)
-    loss = _loss()
-    controller = BoundWeights(loss, warmup=1)
-    labels = torch.randint(3, (2, 1, 8, 8))
-    data = [{"image": labels.float() + 0.1 * torch.randn(2, 1, 8, 8), "label": labels}] * 30
-    trainer = SupervisedTrainer(
-        device=torch.device("cpu"),
-        max_epochs=1,
-        train_data_loader=data,
-        network=network,
-        optimizer=torch.optim.Adam(network.parameters(), 0.1),
-        loss_function=loss,
-        decollate=False,
-        train_handlers=[
-            LossControllerHandler(controller),
-            CheckpointSaver(str(tmp_path), {"network": network, "loss_controller": controller}, save_final=True),
-        ],
-    )
-    trainer.run()
-    assert int(controller.statistics.updates) == 30
-    assert float(controller.statistics.iou.mean()) > 0.4
-    assert float(loss.positive_weight.min()) > 0
-    (file,) = tmp_path.glob("*.pt")
-    state = torch.load(file, weights_only=True)["loss_controller"]
-    torch.testing.assert_close(state["statistics.average"], controller.statistics.average)

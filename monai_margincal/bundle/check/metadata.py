@@ -8,8 +8,7 @@ from importlib import metadata as installed
 from pathlib import Path
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
-
+from ...extras import install_command, require
 from ...findings import Finding
 
 #: MONAI's schema of metadata.json, published by the MONAI consortium for its model zoo (version of 2024-07-25)
@@ -41,7 +40,7 @@ def _schema(metadata: Mapping[str, Any]) -> Iterable[Finding]:
         from jsonschema import Draft201909Validator
     except ImportError:
         yield Finding.in_file(
-            "error", FILE, "no package jsonschema to check the schema with", "it installed (pip install jsonschema)"
+            "error", FILE, "no package jsonschema to check the schema with", f"it installed: {install_command('check')}"
         )
         return
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
@@ -69,6 +68,7 @@ def _changelog(metadata: Mapping[str, Any]) -> Iterable[Finding]:
 
 
 def _versions(metadata: Mapping[str, Any]) -> Iterable[Finding]:
+    packaging = require("packaging.version", extra="check", purpose="comparing versions")
     packages = {package: metadata[key] for key, package in _FRAMEWORKS.items() if key in metadata}
     required = metadata.get("required_packages_version", {})
     packages.update(required if isinstance(required, Mapping) else {})
@@ -79,13 +79,12 @@ def _versions(metadata: Mapping[str, Any]) -> Iterable[Finding]:
             yield Finding.in_file("error", FILE, f"{package} {stated} required, none installed", f"{package} installed")
             continue
         try:
-            older = Version(here).release < Version(str(stated)).release
-            same = Version(here).release == Version(str(stated)).release
-        except InvalidVersion as error:
+            found, expected = (packaging.Version(str(text)).release for text in (here, stated))
+        except packaging.InvalidVersion as error:
             yield Finding.in_file("error", FILE, f"{package}: {error}", "a version number")
             continue
-        if not same:
-            severity = "warning" if older else "info"
+        if found != expected:
+            severity = "warning" if found < expected else "info"
             yield Finding.in_file(
                 severity, FILE, f"{package} {stated}, but {here} is installed", f"{package} {stated} or newer"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from ...extras import require
 from ...palette import BLUE, GREEN, GREY, VERMILLION
 
 __all__ = ["figure_bytes", "group_colour", "new_figure"]
@@ -14,6 +15,7 @@ _GROUP_COLOURS = {"baseline": GREY, "published": VERMILLION, "ours": BLUE}
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure with automatic layout."""
+    require("matplotlib", extra="experiments", purpose="drawing a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

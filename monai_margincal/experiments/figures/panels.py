@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...extras import require
 from ...palette import TRUTH_OUTLINE, class_colour
 from .canvas import new_figure
 
@@ -20,6 +21,7 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
     """
     if not pictures:
         return None
+    require("matplotlib", extra="experiments", purpose="drawing a figure")
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

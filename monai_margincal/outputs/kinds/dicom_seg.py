@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...datasets.case_files import scan_of
+from ...extras import require
 from ...files import replacing
 from ...geometry import LPS_TO_RAS, corner_shift, plane_affine
 from ..kind import Destination, ScanFile
@@ -56,12 +57,7 @@ class DicomSeg(ScanFile):
         content_label: str = "SEGMENTATION",
     ) -> None:
         super().__init__(destination, postfix)
-        try:
-            import highdicom  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                'a DICOM SEG is written with highdicom, which is not installed: pip install "monai-margincal[dicom]"'
-            ) from error
+        require("highdicom", extra="dicom", purpose="writing DICOM SEG")
         self.segments = dict(segments or {})
         names = destination.class_names[1:]
         if set(self.segments) != set(names):
