@@ -48,7 +48,7 @@ def test_relative_and_absolute_paths(folder, monkeypatch):
         (
             {"training": [{"image": "a.nii"}], "validation": [B]},
             ValueError,
-            r"expected a mapping with \['image', 'label'\]",
+            r"expected a mapping with paths for \['image', 'label'\]",
         ),
         ({"training": ["a.nii"], "validation": [B]}, ValueError, "found the entry 'a.nii' in 'training'"),
         (
