@@ -146,12 +146,13 @@ class _ZlibReader(io.RawIOBase):
         view = memoryview(target)
         while not self._decoder.eof:
             block = self._decoder.unconsumed_tail or self._file.read(1 << 16)
-            if not block:
-                raise EOFError("compressed data ended before the end-of-stream marker was reached")
+            # also without a block: the decoder may hold back the last few bytes that it took
             data = self._decoder.decompress(block, len(view))
             if data:
                 view[: len(data)] = data
                 return len(data)
+            if not block and not self._decoder.eof:
+                raise EOFError("compressed data ended before the end-of-stream marker was reached")
         if self._decoder.unused_data or self._file.read(1):
             raise ValueError("compressed data is followed by other bytes")
         return 0
