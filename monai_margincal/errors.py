@@ -38,7 +38,7 @@ _LONGEST = 700
 
 
 class CaseError(RuntimeError):
-    """A case that cannot be read, prepared or segmented; the message is one line that names its files and the cause."""
+    """A case that cannot be used; the message is one line that says everything, so that lines show it without its type."""
 
 
 def root_cause(error: BaseException) -> tuple[str, str]:
@@ -94,33 +94,57 @@ def root_message(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def naming_files(item: Any) -> Iterator[None]:
-    """Turn any error into a `CaseError` that names the files of a case.
+def naming_files(
+    files: Any, failed: str = "cannot be read or prepared", *, raises: type[Exception] = CaseError
+) -> Iterator[None]:
+    """Let whatever is raised inside say in one line which file it is about.
+
+    A message that begins with the file stands as it is. Of several files it is enough that the message names one: it knows better
+    which of them is at fault. Before any other message the files are put.
 
     Args:
-        item: the case, usually a dictionary; its values that are existing files or folders are named, unless the error
-            names one of them itself.
+        files: a path, or what stands for one in messages, such as ``"item 7"``; or a case of a data list: its values that are
+            existing files or folders.
+        failed: what went wrong with the files.
+        raises: the type of the error. With `ValueError` a file that is missing is a `FileNotFoundError`.
 
     Raises:
-        CaseError: something was raised inside; its message is one line.
+        CaseError, or ``raises``: something was raised inside. An error of that type whose message begins with the file, and
+            every `CaseError`, passes unchanged.
 
     Example:
         >>> with naming_files({"image": "/"}):
         ...     raise ValueError("no voxels")
         Traceback (most recent call last):
         monai_margincal.errors.CaseError: /: cannot be read or prepared: ValueError: no voxels
+        >>> with naming_files("a.nii", "cannot be read", raises=ValueError):
+        ...     raise EOFError("the file ended early")
+        Traceback (most recent call last):
+        ValueError: a.nii: cannot be read: EOFError: the file ended early
     """
     try:
         yield
     except CaseError:
         raise
-    except Exception as error:
+    except Exception as error:  # readers of damaged files and transforms raise anything
+        names = _names(files)
+        if isinstance(error, raises) and names and str(error).startswith(names):
+            raise
+        kind, text = root_cause(error)
         message = root_message(error)
-        values = item.values() if isinstance(item, Mapping) else ()
-        files = [str(value) for value in values if isinstance(value, str | PathLike) and Path(value).exists()]
-        if files and not any(file in message for file in files):
-            message = f"{', '.join(files)}: cannot be read or prepared: {message}"
-        raise CaseError(message) from error
+        if names and text.startswith(names):
+            message = text
+        elif names and not (len(names) > 1 and any(name in text for name in names)):
+            message = f"{', '.join(names)}: {failed}: {message}"
+        missing = raises is ValueError and kind == FileNotFoundError.__name__
+        raise (FileNotFoundError if missing else raises)(message) from error
+
+
+def _names(files: Any) -> tuple[str, ...]:
+    if isinstance(files, str | PathLike):
+        return (str(files),)
+    values = files.values() if isinstance(files, Mapping) else ()
+    return tuple(str(value) for value in values if isinstance(value, str | PathLike) and Path(value).exists())
 
 
 def _chain(error: BaseException) -> Iterator[tuple[str, str]]:

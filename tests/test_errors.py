@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from monai.bundle import ConfigParser
 from monai.data import Dataset
@@ -89,9 +91,43 @@ def test_files_are_named_once(tmp_path):
     assert str(raised.value) == f"{image}, {label}: cannot be read or prepared: EOFError: the file ended"
     with pytest.raises(CaseError) as raised, naming_files({"image": str(image)}):
         raise ValueError(f"{image} is empty")
-    assert str(raised.value) == f"ValueError: {image} is empty"
+    assert str(raised.value) == f"{image} is empty"
     with pytest.raises(CaseError, match=r"^TypeError: nothing to name$"), naming_files(None):
         raise TypeError("nothing to name")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (EOFError("the end"), "a.nii: cannot be read, expected a label: EOFError: the end"),
+        (ValueError("a.nii: found no voxel"), "a.nii: found no voxel"),
+        (RuntimeError("a.nii: found no voxel"), "a.nii: found no voxel"),
+        (ValueError("no reader for a.nii"), "a.nii: cannot be read, expected a label: ValueError: no reader for a.nii"),
+    ],
+)
+def test_a_message_begins_with_its_file(error, message):
+    named = naming_files("a.nii", "cannot be read, expected a label", raises=ValueError)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"), named:
+        raise error
+
+
+def test_a_missing_file_keeps_its_type_among_value_errors():
+    message = r"^item 7: the transforms failed: FileNotFoundError: b\.nii$"
+    named = naming_files("item 7", "the transforms failed", raises=ValueError)
+    with pytest.raises(FileNotFoundError, match=message), named:
+        raise FileNotFoundError("b.nii")
+    with pytest.raises(CaseError, match=message), naming_files("item 7", "the transforms failed"):
+        raise FileNotFoundError("b.nii")
+
+
+def test_an_error_of_the_right_kind_passes_unchanged():
+    class Gap(ValueError):
+        pass
+
+    gap = Gap("series: a slice is missing")
+    with pytest.raises(Gap) as raised, naming_files("series", raises=ValueError):
+        raise gap
+    assert raised.value is gap
 
 
 def test_an_endless_message_is_cut():

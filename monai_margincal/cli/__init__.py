@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from ..errors import root_cause
+from ..errors import root_message
 
 __all__ = ["main"]
 
@@ -75,12 +75,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        print(f"margincal {arguments.verb}: {_one_line(error)}", file=sys.stderr)
+        print(f"margincal {arguments.verb}: {root_message(error)}", file=sys.stderr)
         return 1
     return 0
-
-
-def _one_line(error: BaseException) -> str:
-    """The message that the user needs, without what MONAI's config parser wraps around it."""
-    kind, text = root_cause(error)
-    return text or kind

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the findings."""
     from ..bundle.check import check_bundle
+    from ..errors import CaseError
     from ..findings import in_numbers
 
     overrides = dict(_override(text) for text in arguments.override)
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(finding)
     summary = in_numbers(findings)
     if any(finding.severity == "error" for finding in findings):
-        raise ValueError(f"{arguments.bundle}: found {summary}, expected no error")
+        raise CaseError(f"{arguments.bundle}: found {summary}, expected no error")
     print(f"{arguments.bundle}: {summary}")
 
 

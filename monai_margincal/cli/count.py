@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,27 +126,11 @@ def _process_group() -> Iterator[int]:
 
 def _data_of(arguments: argparse.Namespace) -> Any:
     """One .json is a data list, everything else are label files."""
-    if len(arguments.paths) == 1 and arguments.paths[0].endswith(".json"):
-        path = Path(arguments.paths[0])
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{path}: no such file, expected a MONAI data list") from None
-        except ValueError as error:
-            raise ValueError(f"{path}: found {error}, expected a MONAI data list in JSON") from error
-        if isinstance(content, dict):
-            if arguments.section not in content:
-                raise ValueError(
-                    f"{path}: found the sections {sorted(content)}, expected {arguments.section!r} (--section)"
-                )
-            content = content[arguments.section]
-        return [_absolute(item, arguments.key, path) for item in content]
-    return arguments.paths
+    if len(arguments.paths) > 1 or not arguments.paths[0].endswith(".json"):
+        return arguments.paths
+    from ..datasets.datalist_file import read_datalist
 
-
-def _absolute(item: Any, key: str, datalist: Path) -> Any:
-    """Relative paths of a data list are relative to the list's folder, as in the Decathlon."""
-    if not isinstance(item, dict) or key not in item:
-        raise ValueError(f"{datalist}: found the entry {item!r}, expected a mapping with the key {key!r} (--key)")
-    paths = {name: str(datalist.parent / item[name]) for name in (key, "image") if isinstance(item.get(name), str)}
-    return {**item, **paths}
+    sections = read_datalist(
+        arguments.paths[0], [arguments.section], [arguments.key], optional_keys=["image"], plain_list=True
+    )
+    return sections[arguments.section]

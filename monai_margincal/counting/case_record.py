@@ -60,19 +60,18 @@ class CaseRecord:
         values = dict(self.values)
         for value, count in other.values.items():
             values[value] = values.get(value, 0) + count
-        same_shape = self.shape == other.shape
         return CaseRecord(
             self.name,
             dict(sorted(values.items())),
-            self.file,
-            self.shape if same_shape else None,
-            self.dtype if self.dtype == other.dtype else "mixed",
-            self.spacing if self.spacing == other.spacing else None,
-            self.voxel_volume if self.voxel_volume == other.voxel_volume else None,
-            self.affine if self.affine == other.affine else None,
-            self.reader,
-            self.labels + other.labels,
-            self.annotated,
+            file=self.file,
+            shape=self.shape if self.shape == other.shape else None,
+            dtype=self.dtype if self.dtype == other.dtype else "mixed",
+            spacing=self.spacing if self.spacing == other.spacing else None,
+            voxel_volume=self.voxel_volume if self.voxel_volume == other.voxel_volume else None,
+            affine=self.affine if self.affine == other.affine else None,
+            reader=self.reader,
+            labels=self.labels + other.labels,
+            annotated=self.annotated,
         )
 
 

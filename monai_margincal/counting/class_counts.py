@@ -193,7 +193,9 @@ class ClassCounts:
             a + b for a, b in zip(self._spread(ids, self._counts), other._spread(ids, other._counts), strict=True)
         ]
         parts = sorted({part for counts in (self, other) if counts._source for part in counts._source.split("; ")})
-        return ClassCounts(totals, ids, names, cases, "; ".join(parts) or None, self._ignored + other._ignored)
+        return ClassCounts(
+            totals, ids, names, cases, source="; ".join(parts) or None, ignored=self._ignored + other._ignored
+        )
 
     def __radd__(self, other: object) -> ClassCounts:
         # sum([...]) starts from 0
@@ -224,7 +226,7 @@ class ClassCounts:
             {'site_a/case_1': (5, 1)}
         """
         cases = None if self._cases is None else {prefix + case: values for case, values in self._cases.items()}
-        return ClassCounts(self._counts, self._ids, self._names, cases, self._source, self._ignored)
+        return self._like(self._names, cases)
 
     def named(self, names: Sequence[str] | Mapping[int, str]) -> ClassCounts:
         """The same counts with these class names, in the order of `ids` or by id."""
@@ -233,7 +235,11 @@ class ClassCounts:
             if missing:
                 raise ValueError(f"names has none for the id(s) {missing}: expected one per id {list(self._ids)}")
             names = [names[i] for i in self._ids]
-        return ClassCounts(self._counts, self._ids, names, self._cases, self._source, self._ignored)
+        return self._like(names, self._cases)
+
+    def _like(self, names: Sequence[str] | None, cases: Mapping[str, Sequence[int]] | None) -> ClassCounts:
+        """The same counts with other names or cases."""
+        return ClassCounts(self._counts, self._ids, names, cases, source=self._source, ignored=self._ignored)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types."""
@@ -265,8 +271,8 @@ class ClassCounts:
                 content["ids"],
                 content.get("names"),
                 content.get("cases"),
-                content.get("source"),
-                content.get("ignored", 0),
+                source=content.get("source"),
+                ignored=content.get("ignored", 0),
             )
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from error

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ..formats import LabelImage, describe_label, naming
+from ..errors import naming_files
+from ..formats import LabelImage, describe_label
+from ..formats.voxel_stream import stream_name, voxel_blocks
 from ..geometry import voxel_spacing, voxel_volume_mm3, without_trailing_ones
 from .case_names import case_name
 from .case_record import CaseRecord
 from .one_hot import one_hot_voxel_counts
 from .value_counter import ValueCounter
 from .voxel_counts import VoxelCounts, select_classes
-from .voxel_stream import count_stream
 
 
 def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int | None = None) -> CaseRecord:
@@ -44,7 +45,7 @@ def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int |
     image = describe_label(path)
     where = str(path)
     expected = "integer class ids" if ids is None else f"class ids {list(ids)}"
-    with naming(path, f"a label of {expected}"):
+    with naming_files(path, f"cannot be read, expected a label of {expected}", raises=ValueError):
         if _has_channels(image):
             counted = _count_channels(image, ids, ignore_index, where)
             values = dict(zip(counted.ids, counted.counts.tolist(), strict=True))
@@ -54,7 +55,9 @@ def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int |
         else:
             counter = ValueCounter(where, expected)
             if image.body is not None:
-                reader = count_stream(image.body, counter)
+                for block in voxel_blocks(image.body):
+                    counter.add(block)
+                reader = stream_name(image.body)
             else:
                 counter.add(image.load())
                 reader = image.reader
@@ -64,13 +67,13 @@ def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int |
     return CaseRecord(
         case_name(path),
         values,
-        where,
-        image.shape,
-        image.dtype,
-        spacing,
-        volume,
-        None if image.affine is None else image.affine.tolist(),
-        f"{image.format}, {reader}",
+        file=where,
+        shape=image.shape,
+        dtype=image.dtype,
+        spacing=spacing,
+        voxel_volume=volume,
+        affine=None if image.affine is None else image.affine.tolist(),
+        reader=f"{image.format}, {reader}",
     )
 
 

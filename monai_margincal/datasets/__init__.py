@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from .case_files import case_file, mask_file_name
 from .datalist_file import read_datalist
-from .folder import IMAGE_ENDINGS, folder_datalist
+from .folder import folder_datalist
 from .named_cases import NamedCacheDataset
 from .scans import ScanDataset
 from .splits import select_cases, split_datalist
 from .uestc_covid19 import UESTC_COVID19_SPLITS, uestc_covid19_datalist
 
 __all__ = [
-    "IMAGE_ENDINGS",
     "NamedCacheDataset",
     "ScanDataset",
     "UESTC_COVID19_SPLITS",

@@ -13,21 +13,25 @@ def read_datalist(
     path: str | os.PathLike[str],
     sections: Sequence[str] = ("training", "validation"),
     keys: Sequence[str] = ("image", "label"),
+    optional_keys: Sequence[str] = (),
+    plain_list: bool = False,
 ) -> dict[str, list[dict[str, Any]]]:
     """Read sections of a data list; paths that are not absolute are taken from the list's folder.
 
     Args:
         path: the JSON file, ``{"training": [{"image": ..., "label": ...}, ...], "validation": [...], ...}``.
         sections: the sections that are wanted; each must hold a case.
-        keys: what every case must have, each the path of a file or folder that exists.
+        keys: what every case must have, each the path of a file or folder that exists, or a list of such paths.
+        optional_keys: what a case may have; if it does, paths as well, but nobody looks whether they exist.
+        plain_list: take a file that holds nothing but a list of cases for every section.
 
     Returns:
-        section -> cases, in the file's order, with absolute paths under `keys`.
+        section -> cases, in the file's order, with absolute paths under ``keys`` and ``optional_keys``.
 
     Raises:
         FileNotFoundError: the list, or a file that it names, does not exist.
         ValueError: the file is no JSON of that form, a section is missing or empty, a case lacks a key, or an image stands in
-            two sections.
+            two sections (the first key tells).
 
     Example:
         >>> import tempfile
@@ -46,6 +50,8 @@ def read_datalist(
         raise FileNotFoundError(f"{file}: no such file, expected a data list in JSON") from None
     except ValueError as error:
         raise ValueError(f"{file}: found {error}, expected a data list in JSON") from error
+    if plain_list and isinstance(content, list):
+        content = dict.fromkeys(sections, content)
     if not isinstance(content, dict):
         raise ValueError(
             f"{file}: found a {type(content).__name__}, expected an object with the sections {list(sections)}"
@@ -59,22 +65,35 @@ def read_datalist(
             raise ValueError(
                 f"{file}: found no case in section {section!r} (sections with cases: {filled}), expected at least one"
             )
-        found[section] = [_case(case, keys, base, file, section) for case in content[section]]
-        for case in found[section]:
-            image = case[keys[0]]
-            if section_of.setdefault(image, section) != section:
+        found[section] = []
+        for case in content[section]:
+            if not isinstance(case, dict) or not all(_is_path(case.get(key)) for key in keys):
                 raise ValueError(
-                    f"{file}: found {image} in {section_of[image]!r} and in {section!r}, expected it in one of them"
+                    f"{file}: found the entry {case!r} in {section!r}, expected a mapping with paths for {list(keys)}"
                 )
+            paths = {key: _absolute(case[key], base) for key in (*keys, *optional_keys) if _is_path(case.get(key))}
+            for key in keys:
+                for path in _each(paths[key]):
+                    if not Path(path).exists():
+                        raise FileNotFoundError(f"{file}: the {key} {path} in {section!r} does not exist")
+            found[section].append({**case, **paths})
+            for path in _each(paths[keys[0]]):
+                if section_of.setdefault(path, section) != section:
+                    raise ValueError(
+                        f"{file}: found {path} in {section_of[path]!r} and in {section!r}, expected it in one of them"
+                    )
     return found
 
 
-def _case(case: Any, keys: Sequence[str], base: Path, file: Path, section: str) -> dict[str, Any]:
-    missing = [key for key in keys if key not in case] if isinstance(case, dict) else list(keys)
-    if missing:
-        raise ValueError(f"{file}: found the entry {case!r} in {section!r}, expected a mapping with {list(keys)}")
-    paths = {key: base / case[key] for key in keys}
-    for key, path in paths.items():
-        if not path.exists():
-            raise FileNotFoundError(f"{file}: the {key} {path} in {section!r} does not exist")
-    return {**case, **{key: str(path) for key, path in paths.items()}}
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)
+    )
+
+
+def _absolute(value: str | list[str], base: Path) -> str | list[str]:
+    return str(base / value) if isinstance(value, str) else [str(base / part) for part in value]
+
+
+def _each(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

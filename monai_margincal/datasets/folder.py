@@ -8,24 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-#: Endings that ``.*`` stands for, in any letter case; ``.mhd`` and ``.nhdr`` are headers whose data lie in a file beside them.
-IMAGE_ENDINGS = (
-    ".nii.gz",
-    ".nii",
-    ".nrrd",
-    ".nhdr",
-    ".mha",
-    ".mhd",
-    ".dcm",
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".tif",
-    ".tiff",
-    ".npy",
-    ".npz",
-)
+from ..formats import IMAGE_SUFFIXES
 
 _CASE = "{case}"
 _ANY_ENDING = ".*"
@@ -40,9 +23,9 @@ def folder_datalist(
     """List the images of a folder, each with the label of the same case name.
 
     Where a file lies is said by a template: a path relative to ``root`` that holds ``{case}`` once. The ending ``.*``
-    stands for any known image ending (:data:`IMAGE_ENDINGS`). A template without an ending, such as ``"scans/{case}"``,
-    stands for folders, one DICOM series each. Names that begin with a dot are skipped. A case name is what stands in the
-    place of ``{case}``; it may hold dots but no ``/``.
+    stands for that of any image format (``monai_margincal.formats.IMAGE_SUFFIXES``), in any letter case. A template without an
+    ending, such as ``"scans/{case}"``, stands for folders, one DICOM series each. Names that begin with a dot are skipped. A
+    case name is what stands in the place of ``{case}``; it may hold dots but no ``/``.
 
     Args:
         root: the data set's folder.
@@ -106,7 +89,7 @@ def _matches(folder: Path, template: str, key: str, wanted: list[str] | None) ->
     any_ending = template.endswith(_ANY_ENDING)
     stem = template[: -len(_ANY_ENDING)] if any_ending else template
     before, after = stem.split(_CASE)
-    ending = f"(?i:{'|'.join(map(re.escape, IMAGE_ENDINGS))})" if any_ending else ""
+    ending = f"(?i:{'|'.join(map(re.escape, IMAGE_SUFFIXES))})" if any_ending else ""
     fits = re.compile(f"{re.escape(before)}(?P<case>[^/]+?){re.escape(after)}{ending}")
     # without an ending nothing tells an image from any other file, so only folders count
     folders = "." not in (after if "/" not in after else after.rsplit("/", 1)[1]) and not any_ending

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from monai.data import Dataset, MetaTensor
 
-from ..errors import CaseError, root_message
+from ..errors import CaseError, naming_files
 from ..formats.dicom_series import check_dicom_series
 from ..formats.nifti_scan import check_nifti
-from .case_files import case_file
+from .case_files import IN_MEMORY, case_file
 
 #: key of the reason in an item that stands for a scan which could not be read
 FAILURE = "failure"
@@ -91,18 +91,19 @@ class ScanDataset(Dataset):
 
     def _transform(self, index: int) -> Any:
         scan = self.data[index][self.image_key]
+        place = scan if isinstance(scan, str | Path) else IN_MEMORY
         try:
-            expected = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
-            item = super()._transform(index)
-            if isinstance(image := item[self.image_key], torch.Tensor):
-                _all_slices_read(image, expected)
-                item[self.image_key] = _numbers_only(scan, _one_volume(image))
-        except Exception as error:
-            reason = f"{scan}: cannot be read or prepared: {root_message(error)}"
-            if self.hand_over_errors:
-                return {self.image_key: str(scan), FAILURE: reason}
-            raise CaseError(reason) from error
-        self._warn_if_one_sided(scan, item[self.image_key])
+            with naming_files(place):
+                expected = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
+                item = super()._transform(index)
+                if isinstance(image := item[self.image_key], torch.Tensor):
+                    _all_slices_read(image, expected)
+                    item[self.image_key] = _numbers_only(place, _one_volume(image))
+        except CaseError as error:
+            if not self.hand_over_errors:
+                raise
+            return {self.image_key: str(place), FAILURE: str(error)}
+        self._warn_if_one_sided(place, item[self.image_key])
         return item
 
     def _warn_if_one_sided(self, scan: Any, image: torch.Tensor) -> None:

@@ -1,31 +1,41 @@
-"""One module per file format; this table says which one reads which file."""
+"""The readers of label and image files: one module per format, found by its ``FORMAT``.
+
+Importing this room imports no image library; a reader does that when the first file needs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pkgutil
+from importlib import import_module
 from pathlib import Path
 
-from .label_image import LabelImage, VoxelBody, naming
+from .format import Format
+from .label_image import LabelImage, VoxelBody
 
-__all__ = ["SUFFIXES", "LabelImage", "VoxelBody", "describe_label", "naming", "suffix_of"]
+__all__ = [
+    "FORMATS",
+    "IMAGE_SUFFIXES",
+    "PICTURE_SUFFIXES",
+    "SUFFIXES",
+    "Format",
+    "LabelImage",
+    "VoxelBody",
+    "companions_of",
+    "describe_label",
+    "format_of",
+    "suffix_of",
+]
 
-#: suffix -> module of this package and function in it that reads the header
-_READERS = {
-    ".nii": ("nifti", "describe_nifti"),
-    ".nii.gz": ("nifti", "describe_nifti"),
-    ".hdr": ("nifti", "describe_nifti"),
-    ".img": ("nifti", "describe_nifti"),
-    ".hdr.gz": ("nifti", "describe_nifti"),
-    ".img.gz": ("nifti", "describe_nifti"),
-    ".nrrd": ("nrrd", "describe_nrrd"),
-    ".nhdr": ("nrrd", "describe_nrrd"),
-    ".mha": ("metaimage", "describe_metaimage"),
-    ".mhd": ("metaimage", "describe_metaimage"),
-    ".png": ("png", "describe_png"),
-    ".dcm": ("dicom", "describe_dicom"),
-}
-#: File name endings that are read.
-SUFFIXES = tuple(_READERS)
+_modules = [import_module(f".{module.name}", __name__) for module in pkgutil.iter_modules(__path__)]
+#: All formats, by the names of their modules.
+FORMATS: tuple[Format, ...] = tuple(module.FORMAT for module in _modules if hasattr(module, "FORMAT"))
+_FORMAT_OF = {suffix: format_ for format_ in FORMATS if format_.describe is not None for suffix in format_.suffixes}
+#: File name endings of labels.
+SUFFIXES = tuple(_FORMAT_OF)
+#: File name endings by which a folder is searched for images. Of a header with its voxels in another file it is the header's.
+IMAGE_SUFFIXES = tuple(suffix for format_ in FORMATS if format_.is_listed for suffix in format_.suffixes)
+#: File name endings of pictures, which may have colours and have no grid in millimetres.
+PICTURE_SUFFIXES = tuple(suffix for format_ in FORMATS if format_.is_picture for suffix in format_.suffixes)
 
 
 def describe_label(path: Path) -> LabelImage:
@@ -37,7 +47,29 @@ def describe_label(path: Path) -> LabelImage:
     """
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file, expected a label file")
-    return _reader(path)(path)
+    found = format_of(path)
+    if found is None or found.describe is None:
+        raise ValueError(
+            f"{path}: found the file name ending {suffix_of(path).lower()!r}, expected one of {', '.join(SUFFIXES)} or DICOM"
+        )
+    return found.describe(path)
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a label file or folder, by its ending or else by its content; None if it is of no known one."""
+    by_ending = None if path.is_dir() else _FORMAT_OF.get(suffix_of(path).lower())
+    return by_ending or next((format_ for format_ in FORMATS if format_.recognizes(path)), None)
+
+
+def companions_of(path: Path) -> list[Path] | None:
+    """All files of which a case consists, given one of them or their folder; None where its header does not say.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a header that would say it is damaged.
+    """
+    found = format_of(path)
+    return [path] if found is None else found.companions(path)
 
 
 def suffix_of(path: Path) -> str:
@@ -47,22 +79,3 @@ def suffix_of(path: Path) -> str:
         if lower.endswith(suffix):
             return path.name[len(path.name) - len(suffix) :]
     return path.suffix
-
-
-def _reader(path: Path) -> Callable[[Path], LabelImage]:
-    from importlib import import_module
-
-    suffix = suffix_of(path).lower()
-    if path.is_dir() or (suffix not in _READERS and _is_dicom(path)):
-        suffix = ".dcm"
-    if suffix not in _READERS:
-        raise ValueError(
-            f"{path}: found the file name ending {suffix!r}, expected one of {', '.join(SUFFIXES)} or DICOM"
-        )
-    module, function = _READERS[suffix]
-    return getattr(import_module(f".{module}", __name__), function)
-
-
-def _is_dicom(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(132)[128:] == b"DICM"

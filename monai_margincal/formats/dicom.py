@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import naming_files
 from ..extras import require
 from ..geometry import LPS_TO_RAS, plane_affine
 from .dicom_segmentation import describe_segmentation, is_segmentation
-from .label_image import LabelImage, naming
+from .format import Format
+from .label_image import LabelImage
 
 _EXPECTED = "a DICOM series (a folder of one series) or a DICOM segmentation"
+_UNREADABLE = f"cannot be read, expected {_EXPECTED}"
 
 
 class MissingSlice(ValueError):
@@ -34,7 +37,7 @@ def describe_dicom(path: Path, gaps: bool = False) -> LabelImage:
         MissingSlice: without ``gaps``: two neighbouring slices lie much farther apart than the others do.
         ValueError: no DICOM file, several series, slices of different sizes, slices that share a position, or no pixels.
     """
-    with naming(path, _EXPECTED):
+    with naming_files(path, _UNREADABLE, raises=ValueError):
         files = _dicom_files(path) if path.is_dir() else [path]
         headers = [(file, _header(file)) for file in files]
         series = sorted({str(header.get("SeriesInstanceUID", "")) for _, header in headers})
@@ -49,14 +52,17 @@ def describe_dicom(path: Path, gaps: bool = False) -> LabelImage:
         return _describe_series(path, headers, gaps)
 
 
+def _has_magic(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(132)[128:] == b"DICM"
+
+
 def _dicom_files(folder: Path) -> list[Path]:
     found = []
     for file in sorted(folder.iterdir()):
         if not file.is_file() or file.name.startswith(".") or file.name.upper() == "DICOMDIR":
             continue
-        with file.open("rb") as stream:
-            is_dicom = stream.read(132)[128:] == b"DICM"
-        if is_dicom:
+        if _has_magic(file):
             found.append(file)
         elif file.suffix.lower() in (".dcm", ".dicom", ".ima") or file.stat().st_size == 0:
             raise ValueError(f"{file}: found no DICOM header, expected a slice of the series in {folder}")
@@ -70,7 +76,7 @@ def _dicom_files(folder: Path) -> list[Path]:
 
 def _header(file: Path) -> Any:
     pydicom = require("pydicom", extra="dicom", purpose=f"reading {file}")
-    with naming(file, _EXPECTED):
+    with naming_files(file, _UNREADABLE, raises=ValueError):
         return pydicom.dcmread(file, stop_before_pixels=True)
 
 
@@ -91,13 +97,13 @@ def _describe_series(path: Path, headers: list[tuple[Path, Any]], gaps: bool) ->
     files = [file for file, _ in ordered]
     return LabelImage(
         path,
-        "DICOM series",
-        shape,
-        f"{max(bits)} bits",
-        _affine([header for _, header in ordered]),
-        None,
-        "pydicom",
-        lambda: _load(files),
+        format="DICOM series",
+        shape=shape,
+        dtype=f"{max(bits)} bits",
+        affine=_affine([header for _, header in ordered]),
+        body=None,
+        reader="pydicom",
+        load=lambda: _load(files),
     )
 
 
@@ -150,7 +156,7 @@ def _load(files: list[Path]) -> np.ndarray:
     pydicom = require("pydicom", extra="dicom", purpose=f"reading {files[0]}")
     slices = []
     for file in files:
-        with naming(file, _EXPECTED):
+        with naming_files(file, _UNREADABLE, raises=ValueError):
             dataset = pydicom.dcmread(file)
             pixels = dataset.pixel_array
             slope, intercept = (float(dataset.get(key, default)) for key, default in _RESCALE)
@@ -163,3 +169,21 @@ def _load(files: list[Path]) -> np.ndarray:
 
 
 _RESCALE = (("RescaleSlope", 1.0), ("RescaleIntercept", 0.0))
+
+
+def _files_of(path: Path) -> list[Path]:
+    return sorted(part for part in path.iterdir() if part.is_file()) if path.is_dir() else [path]
+
+
+def _is_dicom(path: Path) -> bool:
+    """Whether a path is a folder, which nothing but a series is, or a DICOM file, whatever its ending."""
+    return path.is_dir() or _has_magic(path)
+
+
+FORMAT = Format(
+    (".dcm",),
+    describe_dicom,
+    _files_of,
+    readers=(("DICOM series (its folder), DICOM segmentation, with any ending", "pydicom"),),
+    recognizes=_is_dicom,
+)

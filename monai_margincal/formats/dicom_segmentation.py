@@ -49,13 +49,13 @@ def describe_segmentation(path: Path, file: Path, header: Any) -> LabelImage:
     load = _load_binary if kind == "BINARY" else _load_label_map
     return LabelImage(
         path,
-        f"DICOM SEG {kind.lower()} ({stored} of {depth} slices stored)",
-        shape,
-        f"{int(header.BitsAllocated)} bits",
-        None,
-        None,
-        "pydicom",
-        lambda: load(path, file, depth),
+        format=f"DICOM SEG {kind.lower()} ({stored} of {depth} slices stored)",
+        shape=shape,
+        dtype=f"{int(header.BitsAllocated)} bits",
+        affine=None,
+        body=None,
+        reader="pydicom",
+        load=lambda: load(path, file, depth),
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,26 +55,6 @@ class LabelImage:
     reader: str
     load: Callable[[], np.ndarray]
     channel_axis: int = -1
-
-
-@contextlib.contextmanager
-def naming(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever a reader raises on a damaged file into a ValueError that names the file.
-
-    A missing file stays a FileNotFoundError, a ValueError that names the file already passes.
-    """
-    try:
-        yield
-    except FileNotFoundError as error:
-        missing = error.filename or path
-        raise FileNotFoundError(f"{path}: no such file: {missing}, expected {what}") from None
-    except MemoryError as error:
-        raise ValueError(f"{path}: found more voxels than fit into memory, expected {what}") from error
-    except Exception as error:  # readers of damaged files raise anything; the file's name must not get lost
-        if isinstance(error, ValueError) and str(error).startswith(str(path)):
-            raise
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ValueError(f"{path}: cannot be read, expected {what}; the reader says: {reason}") from error
 
 
 def voxel_count(path: Path, shape: tuple[int, ...]) -> int:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..errors import naming_files
 from ..geometry import LPS_TO_RAS, affine_of_axes
+from .detached import header_and_body
+from .format import STREAM, Format
 from .itk_reader import load_with_simpleitk
-from .label_image import LabelImage, VoxelBody, naming, voxel_count
+from .label_image import LabelImage, VoxelBody, voxel_count
 
 _EXPECTED = "a MetaImage label (.mha or .mhd)"
 _TYPES = {
@@ -33,7 +36,7 @@ def describe_metaimage(path: Path) -> LabelImage:
         FileNotFoundError: the file does not exist.
         ValueError: it is not a MetaImage of plain numbers.
     """
-    with naming(path, _EXPECTED):
+    with naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError):
         fields, header_bytes = _header(path)
         dimensions = int(_required(path, fields, "NDims"))
         shape = tuple(int(value) for value in _required(path, fields, "DimSize").split())
@@ -47,16 +50,17 @@ def describe_metaimage(path: Path) -> LabelImage:
             raise ValueError(f"{path}: found {channels} channels per voxel, expected a label: one integer per voxel")
         big = _truth(fields.get("BinaryDataByteOrderMSB", fields.get("ElementByteOrderMSB", "False")))
         dtype = np.dtype(name).newbyteorder(">" if big else "<")
+        body = _body(path, fields, header_bytes)
         voxels = voxel_count(path, shape)
         return LabelImage(
             path,
-            "MetaImage",
-            shape,
-            dtype.name,
-            _affine(fields, dimensions),
-            _body(path, fields, header_bytes, dtype, voxels),
-            "SimpleITK",
-            lambda: load_with_simpleitk(path),
+            format="MetaImage",
+            shape=shape,
+            dtype=dtype.name,
+            affine=_affine(fields, dimensions),
+            body=None if body is None else VoxelBody(*body, skip=0, dtype=dtype, voxels=voxels),
+            reader="SimpleITK",
+            load=lambda: load_with_simpleitk(path),
         )
 
 
@@ -94,7 +98,8 @@ def _truth(text: str) -> bool:
     return text.strip().lower()[:1] in ("t", "1", "y")
 
 
-def _body(path: Path, fields: dict[str, str], header_bytes: int, dtype: np.dtype, voxels: int) -> VoxelBody | None:
+def _body(path: Path, fields: dict[str, str], header_bytes: int) -> tuple[Path, int, str] | None:
+    """File, first byte and encoding of the voxels; None where only the general reader finds them."""
     target = fields["ElementDataFile"]
     if not _truth(fields.get("BinaryData", "True")) or fields.get("HeaderSize", "0") != "0":
         return None
@@ -108,7 +113,7 @@ def _body(path: Path, fields: dict[str, str], header_bytes: int, dtype: np.dtype
             raise ValueError(
                 f"{path}: found {found} bytes of compressed voxels, expected {declared} as the header says"
             )
-    return VoxelBody(file, start, encoding, 0, dtype, voxels)
+    return file, start, encoding
 
 
 def _affine(fields: dict[str, str], dimensions: int) -> np.ndarray | None:
@@ -127,3 +132,11 @@ def _affine(fields: dict[str, str], dimensions: int) -> np.ndarray | None:
     rows = np.array(matrix).reshape(dimensions, dimensions)
     affine = affine_of_axes([(row * step).tolist() for row, step in zip(rows, spacing, strict=True)], origin)
     return None if affine is None else LPS_TO_RAS @ affine
+
+
+FORMAT = Format(
+    (".mha", ".mhd"),
+    describe_metaimage,
+    header_and_body(".mhd", describe_metaimage),
+    readers=(("MetaImage, raw or zlib", STREAM), ("MetaImage, other encodings", "SimpleITK")),
+)

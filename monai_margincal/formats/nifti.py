@@ -1,4 +1,4 @@
-"""NIfTI-1 and NIfTI-2, single file or header/image pair, compressed or not, either byte order."""
+"""NIfTI-1 and NIfTI-2 in a single file, compressed or not, either byte order."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import nibabel as nib
 import numpy as np
 
-from .label_image import LabelImage, VoxelBody, naming, voxel_count
+from ..errors import naming_files
+from .format import STREAM, Format
+from .label_image import LabelImage, VoxelBody, voxel_count
 
-#: size of the header as written in its first four bytes -> (class, first byte where voxels may lie, magic strings)
-_HEADERS: dict[int, tuple[Any, int, tuple[bytes, ...]]] = {
-    348: (nib.Nifti1Header, 352, (b"n+1\0",)),
-    540: (nib.Nifti2Header, 544, (b"n+2\0",)),
+#: size of the header as written in its first four bytes -> (nibabel's class, first byte where voxels may lie, magic strings)
+_HEADERS: dict[int, tuple[str, int, tuple[bytes, ...]]] = {
+    348: ("Nifti1Header", 352, (b"n+1\0",)),
+    540: ("Nifti2Header", 544, (b"n+2\0",)),
 }
 _EXPECTED = "a NIfTI label (.nii or .nii.gz)"
 #: deflate cannot compress better than this; a header that claims more lies
@@ -29,13 +30,13 @@ def describe_nifti(path: Path) -> LabelImage:
         FileNotFoundError: the file does not exist.
         ValueError: it is not a NIfTI file of plain numbers, or its header contradicts itself or the file.
     """
-    with naming(path, _EXPECTED):
-        if path.name.lower().endswith((".hdr", ".img", ".hdr.gz", ".img.gz")):
-            return _describe_pair(path)
-        return _describe_single(path)
+    with naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError):
+        return _describe(path)
 
 
-def _describe_single(path: Path) -> LabelImage:
+def _describe(path: Path) -> LabelImage:
+    import nibabel as nib
+
     size = path.stat().st_size
     with path.open("rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
@@ -53,13 +54,13 @@ def _describe_single(path: Path) -> LabelImage:
             f"{path}: found the first bytes {head[:8]!r}, which begin no NIfTI header, expected {_EXPECTED}"
         )
     header_size = sizes[order]
-    header_class, first, magic = _HEADERS[header_size]
+    class_name, first, magic = _HEADERS[header_size]
     if len(head) < header_size:
         raise ValueError(f"{path}: found {len(head)} bytes, too few for a header of {header_size}")
-    header = header_class(head[:header_size], endianness=order, check=False)
+    header = getattr(nib, class_name)(head[:header_size], endianness=order, check=False)
     if header["magic"].tobytes().ljust(4, b"\0")[:4] not in magic:
         raise ValueError(f"{path}: found the magic {header['magic'].tobytes()!r}, expected {magic[0]!r}")
-    shape, dtype = _shape_and_dtype(path, header)
+    shape, dtype = shape_and_dtype(path, header)
     offset = float(header["vox_offset"])
     if not offset.is_integer() or offset < first:
         raise ValueError(f"{path}: found the data offset {offset:g} in the header, expected an integer >= {first}")
@@ -73,9 +74,16 @@ def _describe_single(path: Path) -> LabelImage:
     body = None
     if _is_identity(path, header):
         encoding, start, skip = ("gzip", 0, int(offset)) if compressed else ("raw", int(offset), 0)
-        body = VoxelBody(path, start, encoding, skip, dtype, voxels)
+        body = VoxelBody(path, start, encoding, skip=skip, dtype=dtype, voxels=voxels)
     return LabelImage(
-        path, "NIfTI", shape, dtype.name, _affine(header), body, "nibabel", lambda: _load(path, path, needed)
+        path,
+        format="NIfTI",
+        shape=shape,
+        dtype=dtype.name,
+        affine=_affine(header),
+        body=body,
+        reader="nibabel",
+        load=lambda: load_with_nibabel(path, path, needed),
     )
 
 
@@ -88,25 +96,17 @@ def _inflated_start(file: BinaryIO, count: int) -> bytes:
     return start
 
 
-def _describe_pair(path: Path) -> LabelImage:
-    image: Any = nib.load(path)
-    shape, dtype = _shape_and_dtype(path, image.header)
-    voxels_file = Path(image.file_map["image"].filename)
-    needed = int(image.dataobj.offset) + voxel_count(path, shape) * dtype.itemsize
-    affine = image.affine if image.affine is not None and np.isfinite(image.affine).all() else None
-    return LabelImage(
-        path, "NIfTI pair", shape, dtype.name, affine, None, "nibabel", lambda: _load(path, voxels_file, needed)
-    )
+def shape_and_dtype(path: Path, header: Any) -> tuple[tuple[int, ...], np.dtype]:
+    """Size per axis and voxel type of a NIfTI header; a ValueError naming the file if they are no plain numbers."""
+    from nibabel.spatialimages import HeaderDataError
 
-
-def _shape_and_dtype(path: Path, header: Any) -> tuple[tuple[int, ...], np.dtype]:
     dims = [int(value) for value in header["dim"]]
     if not 1 <= dims[0] <= 7:
         raise ValueError(f"{path}: found {dims[0]} dimensions in the header, expected 1 to 7")
     code = int(header["datatype"])
     try:
         dtype = header.get_data_dtype()
-    except (KeyError, nib.spatialimages.HeaderDataError):
+    except (KeyError, HeaderDataError):
         raise ValueError(f"{path}: found the unknown data type code {code}, expected integers or floats") from None
     if dtype.kind not in "iuf":
         kind = "RGB colours" if dtype.names else str(dtype)
@@ -119,24 +119,30 @@ def _shape_and_dtype(path: Path, header: Any) -> tuple[tuple[int, ...], np.dtype
 
 
 def _is_identity(path: Path, header: Any) -> bool:
+    from nibabel.spatialimages import HeaderDataError
+
     try:
         slope, intercept = header.get_slope_inter()
-    except nib.spatialimages.HeaderDataError as error:
+    except HeaderDataError as error:
         raise ValueError(f"{path}: found an invalid slope or intercept in the header: {error}") from error
     return slope in (None, 1.0) and intercept in (None, 0.0)
 
 
 def _affine(header: Any) -> np.ndarray | None:
+    from nibabel.spatialimages import HeaderDataError
+
     try:
         affine = header.get_best_affine()
-    except (ValueError, nib.spatialimages.HeaderDataError):
+    except (ValueError, HeaderDataError):
         # a broken orientation does not change how many voxels there are
         return None
     return affine if np.isfinite(affine).all() else None
 
 
-def _load(path: Path, voxels_file: Path, needed: int) -> np.ndarray:
+def load_with_nibabel(path: Path, voxels_file: Path, needed: int) -> np.ndarray:
     """All voxels as nibabel scales them. It stops reading at the last voxel, so length and checksum are looked at before."""
+    import nibabel as nib
+
     found = 0
     with voxels_file.open("rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
@@ -148,3 +154,10 @@ def _load(path: Path, voxels_file: Path, needed: int) -> np.ndarray:
         raise ValueError(f"{path}: found {found} bytes in {voxels_file.name}, expected {needed} as the header says")
     image: Any = nib.load(path)
     return np.asanyarray(image.dataobj)
+
+
+FORMAT = Format(
+    (".nii", ".nii.gz"),
+    describe_nifti,
+    readers=(("NIfTI-1/2 in one file", STREAM), ("NIfTI-1/2 with slope or intercept", "nibabel")),
+)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import nibabel
 import numpy as np
 
 from ..files import verify_gzip
 from ..geometry import spans_volume
-
-_ENDINGS = (".nii", ".nii.gz")
+from .nifti import FORMAT as NIFTI
 
 
 def check_nifti(path: Path) -> None:
@@ -28,10 +26,12 @@ def check_nifti(path: Path) -> None:
         OSError: the compressed data do not fit their checksum or are followed by something else; they raise other errors where
             they are cut off or cannot be decoded, see :func:`monai_margincal.files.verify_gzip`.
     """
-    if not path.name.lower().endswith(_ENDINGS):
+    if not path.name.lower().endswith(NIFTI.suffixes):
         return
     if path.suffix.lower() == ".gz":
         verify_gzip(path)
+    import nibabel
+
     header: Any = nibabel.load(path)  # of version 1 or 2
     affine = np.asarray(header.affine, dtype=np.float64)
     if not spans_volume(affine):

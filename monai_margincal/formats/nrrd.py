@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..errors import naming_files
 from ..geometry import affine_of_axes, signs_to_ras
+from .detached import header_and_body
+from .format import STREAM, Format
 from .itk_reader import load_with_simpleitk
-from .label_image import LabelImage, VoxelBody, naming, voxel_count
+from .label_image import LabelImage, VoxelBody, voxel_count
 
 _EXPECTED = "an NRRD label"
 _TYPES = {
@@ -37,7 +40,7 @@ def describe_nrrd(path: Path) -> LabelImage:
         FileNotFoundError: the file does not exist.
         ValueError: it is not an NRRD file of plain numbers.
     """
-    with naming(path, _EXPECTED):
+    with naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError):
         fields, header_bytes = _header(path)
         dtype_name = _DTYPE_OF.get(_required(path, fields, "type").lower())
         if dtype_name is None:
@@ -52,17 +55,18 @@ def describe_nrrd(path: Path) -> LabelImage:
         if len(sizes) != int(_required(path, fields, "dimension")):
             raise ValueError(f"{path}: found {len(sizes)} sizes for {fields['dimension']} dimensions in the header")
         voxels = voxel_count(path, sizes)
+        body = _body(path, fields, header_bytes)
         kinds = fields.get("kinds", "").lower().split()
         channels = [axis for axis, kind in enumerate(kinds) if kind not in _SPATIAL_KINDS]
         return LabelImage(
             path,
-            "NRRD",
-            sizes,
-            dtype.name,
-            _affine(fields),
-            _body(path, fields, header_bytes, dtype, voxels),
-            "SimpleITK",
-            lambda: load_with_simpleitk(path),
+            format="NRRD",
+            shape=sizes,
+            dtype=dtype.name,
+            affine=_affine(fields),
+            body=None if body is None else VoxelBody(*body, skip=0, dtype=dtype, voxels=voxels),
+            reader="SimpleITK",
+            load=lambda: load_with_simpleitk(path),
             channel_axis=channels[0] if channels else -1,
         )
 
@@ -95,7 +99,8 @@ def _required(path: Path, fields: dict[str, str], name: str) -> str:
     return fields[name]
 
 
-def _body(path: Path, fields: dict[str, str], header_bytes: int, dtype: np.dtype, voxels: int) -> VoxelBody | None:
+def _body(path: Path, fields: dict[str, str], header_bytes: int) -> tuple[Path, int, str] | None:
+    """File, first byte and encoding of the voxels; None where only the general reader finds them."""
     encoding = {"raw": "raw", "gzip": "gzip", "gz": "gzip"}.get(_required(path, fields, "encoding").lower())
     skips = {fields.get(name, "0") for name in ("line skip", "lineskip", "byte skip", "byteskip")}
     target = fields.get("data file", fields.get("datafile"))
@@ -104,10 +109,10 @@ def _body(path: Path, fields: dict[str, str], header_bytes: int, dtype: np.dtype
     if target is None:
         if path.suffix.lower() == ".nhdr":
             raise ValueError(f"{path}: found no field 'data file' in a detached header, expected one")
-        return VoxelBody(path, header_bytes, encoding, 0, dtype, voxels)
+        return path, header_bytes, encoding
     if target.upper().startswith("LIST") or "%" in target:
         return None
-    return VoxelBody(path.parent / target, 0, encoding, 0, dtype, voxels)
+    return path.parent / target, 0, encoding
 
 
 def _affine(fields: dict[str, str]) -> np.ndarray | None:
@@ -119,3 +124,11 @@ def _affine(fields: dict[str, str]) -> np.ndarray | None:
     affine = affine_of_axes(directions, origin or None)
     signs = signs_to_ras(fields.get("space", ""))
     return None if affine is None or signs is None else np.diag([*signs, 1.0]) @ affine
+
+
+FORMAT = Format(
+    (".nrrd", ".nhdr"),
+    describe_nrrd,
+    header_and_body(".nhdr", describe_nrrd),
+    readers=(("NRRD, raw or gzip", STREAM), ("NRRD, other encodings", "SimpleITK")),
+)

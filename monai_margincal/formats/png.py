@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .label_image import LabelImage, naming
+from ..errors import naming_files
+from .format import Format
+from .label_image import LabelImage
 
 _EXPECTED = "a PNG mask of one grey value or palette index per pixel"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -25,7 +27,10 @@ def describe_png(path: Path) -> LabelImage:
     """
     from PIL import Image
 
-    with naming(path, _EXPECTED), Image.open(path, formats=["PNG"]) as image:
+    with (
+        naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError),
+        Image.open(path, formats=["PNG"]) as image,
+    ):
         if image.mode not in _ONE_VALUE_MODES:
             raise ValueError(
                 f"{path}: found an image of mode {image.mode} (several values per pixel), expected {_EXPECTED}"
@@ -36,7 +41,16 @@ def describe_png(path: Path) -> LabelImage:
                 f"{_EXPECTED} with 1, 8 or 16 bits"
             )
         shape, mode = image.size, image.mode
-    return LabelImage(path, "PNG", shape, mode, None, None, "Pillow", lambda: _load(path))
+    return LabelImage(
+        path,
+        format="PNG",
+        shape=shape,
+        dtype=mode,
+        affine=None,
+        body=None,
+        reader="Pillow",
+        load=lambda: _load(path),
+    )
 
 
 def _check_chunks(path: Path) -> None:
@@ -63,3 +77,11 @@ def _load(path: Path) -> np.ndarray:
     with Image.open(path, formats=["PNG"]) as image:
         image.load()
         return np.asarray(image).transpose()
+
+
+FORMAT = Format(
+    (".png",),
+    describe_png,
+    readers=(("PNG: grey values, or the indices of a palette image", "Pillow"),),
+    is_picture=True,
+)

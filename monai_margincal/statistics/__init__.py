@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .class_weights import effective_number_weights, inverse_frequency_weights, median_frequency_weights
-from .count import count_labels
+from .dataset_counts import count_labels
 from .intensities import find_contradicting_intensities
 from .problems import find_problems, frequency_drift
 from .scan import LabelScan, scan_labels

@@ -8,12 +8,14 @@ without voxels in one place. All are float32 tensors (C,) in the order of the id
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from ..counting.class_counts import ClassCounts, as_class_counts
+
+if TYPE_CHECKING:
+    import torch
 
 _NORMALIZATIONS = ("none", "mean", "sum")
 
@@ -126,6 +128,9 @@ def _present(class_counts: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _normalized(raw: np.ndarray, present: np.ndarray, normalization: str) -> torch.Tensor:
+    # imported with this room, torch would cost the counting of files more time and memory than the counting itself
+    import torch
+
     if normalization not in _NORMALIZATIONS:
         raise ValueError(f"normalization is {normalization!r}, expected one of {_NORMALIZATIONS}")
     if normalization == "mean":

@@ -17,7 +17,7 @@ from typing import Any
 from ..counting.class_counts import ClassCounts
 from ..counting.class_ids import declared_class_ids
 from ..extras import require
-from .count import count_labels
+from .dataset_counts import count_labels
 
 try:
     from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import io
 import json
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formats import describe_label
+from ..formats import companions_of
 
 #: Up to this size a file is fingerprinted as a whole; beyond it by blocks at its ends and spread over it.
 _WHOLE_BYTES = 64 << 20
@@ -30,23 +29,12 @@ def file_identity(path: Path) -> str:
         FileNotFoundError: a file does not exist.
         ValueError: the header is damaged.
     """
-    files = sorted(part for part in path.iterdir() if part.is_file()) if path.is_dir() else _with_body(path)
+    files = companions_of(path)
+    if files is None:
+        raise ValueError(
+            f"{path}: its voxels lie in several files, which the cache cannot watch; expected cache_dir=None"
+        )
     return json.dumps([_one_file(file) for file in files])
-
-
-def _with_body(path: Path) -> list[Path]:
-    name = path.name.lower()
-    if name.endswith((".hdr", ".img", ".hdr.gz", ".img.gz")):
-        stem = path.name[: len(path.name) - (7 if name.endswith(".gz") else 4)]
-        return sorted(part for part in path.parent.glob(glob.escape(stem) + ".*") if part.is_file())
-    if name.endswith((".nhdr", ".mhd")):
-        body = describe_label(path).body
-        if body is None:
-            raise ValueError(
-                f"{path}: its voxels lie in several files, which the cache cannot watch; expected cache_dir=None"
-            )
-        return [path, body.file]
-    return [path]
 
 
 def _one_file(path: Path) -> list[Any]:

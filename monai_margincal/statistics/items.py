@@ -19,6 +19,7 @@ from monai.transforms.transform import Randomizable
 from ..counting.case_names import case_name
 from ..counting.case_record import CaseRecord
 from ..counting.label_file import count_file, spacing_and_volume
+from ..errors import naming_files
 from ..transforms.count_labels import CountLabels, file_of
 from .identity import item_identity, transform_identity
 
@@ -67,14 +68,9 @@ class LabelItems:
         """
         self._seed_transforms(index)
         path = self._path_of(index)
-        try:
+        with naming_files(self.place(index), "the transforms failed", raises=ValueError):
             item = self.dataset[index]
             item = item if self.transform is None else self.transform(item)
-        except Exception as error:  # transforms raise anything; the file's name must not get lost
-            cause = _cause(error)
-            reason = " ".join(str(cause).split())[:400] or type(cause).__name__
-            message = f"{path or f'item {index}'}: the transforms failed: {reason}"
-            raise (FileNotFoundError if isinstance(cause, FileNotFoundError) else ValueError)(message) from error
         return self.count_item(item, index, path)
 
     def count_item(self, item: Any, index: int, path: Path | None) -> CaseRecord:
@@ -106,13 +102,13 @@ class LabelItems:
         return CaseRecord(
             name,
             dict(sorted(values.items())),
-            source or (str(path) if path else None),
-            tuple(label.shape[1:]) if label.ndim > 1 else tuple(label.shape),
-            str(label.dtype).removeprefix("torch."),
-            spacing,
-            volume,
-            None if affine is None else affine.tolist(),
-            self._chain or "array",
+            file=source or (str(path) if path else None),
+            shape=tuple(label.shape[1:]) if label.ndim > 1 else tuple(label.shape),
+            dtype=str(label.dtype).removeprefix("torch."),
+            spacing=spacing,
+            voxel_volume=volume,
+            affine=None if affine is None else affine.tolist(),
+            reader=self._chain or "array",
         )
 
     def place(self, index: int) -> str:
@@ -303,9 +299,3 @@ def _affine(label: Any) -> np.ndarray | None:
         return None
     affine = np.asarray(torch.as_tensor(label.affine).cpu(), dtype=float)
     return affine if affine.shape == (4, 4) and np.isfinite(affine).all() else None
-
-
-def _cause(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error

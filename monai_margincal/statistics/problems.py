@@ -12,13 +12,10 @@ import numpy as np
 
 from ..counting.case_record import CaseRecord
 from ..findings import Finding, most_severe_first
-from ..formats import describe_label
+from ..formats import PICTURE_SUFFIXES, describe_label
 from ..geometry import GRID_TOLERANCE, corner_shift, without_trailing_ones
 from .identity import fingerprint
 from .scan import LabelScan
-
-#: Endings of pictures, which may have colours and have no grid in millimetres.
-_PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
 
 #: A label value in at most this share of the cases is called rare ...
 _RARE = 0.1
@@ -184,7 +181,7 @@ def _geometry(scan: LabelScan, tolerance: float | None) -> Iterable[Finding]:
 
 def _grid(image: Path) -> tuple[tuple[int, ...], np.ndarray | None]:
     """Shape and affine of an image; unlike a label it may have colours."""
-    if image.suffix.lower() in _PICTURES:
+    if image.suffix.lower() in PICTURE_SUFFIXES:
         from PIL import Image
 
         with Image.open(image) as picture:

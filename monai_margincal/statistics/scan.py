@@ -94,13 +94,13 @@ def scan_labels(
         text, images = RAW_SOURCE, source.images()
         journal = None if cache_dir is None else Journal(cache_dir, {**question, "what": text})
         paths = share_of(source.paths)
-        total, results = len(paths), _scan_files(paths, declared, ignore_index, num_workers, journal)
+        total, results = len(paths), _scan_files(paths, declared, ignore_index, num_workers, journal=journal)
     else:
         # MONAI and torch are imported for data sets alone
         from .items import LabelItems
 
         dataset = source.dataset if isinstance(source, Items) else getattr(source.loader, "dataset", None)
-        items = LabelItems(dataset, source.transform, key, declared, ignore_index, seed)
+        items = LabelItems(dataset, source.transform, key, ids=declared, ignore_index=ignore_index, seed=seed)
         if isinstance(source, Items):
             text = items.describe()
             journal = None if cache_dir is None else Journal(cache_dir, {**question, **items.question()})
@@ -125,7 +125,15 @@ def scan_labels(
         failures.extend(failed)
         for origin, record in part.items():
             records[origin] = records[origin].merged(record) if origin in records else record
-    return _collect(records, failures, declared, ignore_index, text, images, annotated)
+    if not records:
+        raise ValueError(
+            f"no case could be counted: {len(failures)} failed, the first with: {failures[0].message}"
+            if failures
+            else "data holds no case, expected at least one"
+        )
+    cases = _named(records, annotated)
+    counts = _class_counts(cases, declared, ignore_index, source=text)
+    return LabelScan(counts, cases, tuple(failures), ignore_index, images=images)
 
 
 def _annotations(data: Any, key: str, annotated_key: str | None) -> dict[str, tuple[int, ...]]:
@@ -239,27 +247,14 @@ def _length(loader: Any) -> int | None:
         return None
 
 
-def _collect(
-    records: dict[str, CaseRecord],
-    failures: list[Failure],
-    declared: Sequence[int] | None,
-    ignore_index: int | None,
-    text: str,
-    images: dict[str, str],
-    annotated: dict[str, tuple[int, ...]],
-) -> LabelScan:
-    if not records:
-        raise ValueError(
-            f"no case could be counted: {len(failures)} failed, the first with: {failures[0].message}"
-            if failures
-            else "data holds no case, expected at least one"
-        )
-    ordered = _named(records, annotated)
-    ids = declared
+def _class_counts(
+    records: Sequence[CaseRecord], ids: Sequence[int] | None, ignore_index: int | None, source: str
+) -> ClassCounts:
+    """The class counts of all cases; without declared ids the classes are the values that occur."""
     if ids is None:
-        ids = sorted({value for record in ordered for value in record.values} - {ignore_index})
+        ids = sorted({value for record in records for value in record.values} - {ignore_index})
     cases, ignored = {}, 0
-    for record in ordered:
+    for record in records:
         counted = select_classes(record.values, ids, ignore_index, record.file or record.name)
         strangers = set(record.values) - set(record.annotated or record.values) - {ignore_index}
         if strangers:
@@ -270,8 +265,7 @@ def _collect(
         cases[record.name] = counted.counts.tolist()
         ignored += counted.ignored
     totals = [sum(column) for column in zip(*cases.values(), strict=True)]
-    counts = ClassCounts(totals, ids, cases=cases, source=text, ignored=ignored)
-    return LabelScan(counts, ordered, tuple(failures), ignore_index, images)
+    return ClassCounts(totals, ids, cases=cases, source=source, ignored=ignored)
 
 
 def _named(records: dict[str, CaseRecord], annotated: dict[str, tuple[int, ...]]) -> tuple[CaseRecord, ...]:

@@ -41,9 +41,15 @@ def test_data_list_with_relative_paths(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"test": []}', "found the sections ['test'], expected 'training'"),
-        ('[{"image": "a.nii.gz"}]', "expected a mapping with the key 'label'"),
-        ("{", "expected a MONAI data list in JSON"),
+        (
+            '{"test": [{"label": "a.nii.gz"}]}',
+            "found no case in section 'training' (sections with cases: ['test']), expected at least one",
+        ),
+        (
+            '[{"image": "a.nii.gz"}]',
+            "found the entry {'image': 'a.nii.gz'} in 'training', expected a mapping with paths for ['label']",
+        ),
+        ("{", "expected a data list in JSON"),
     ],
 )
 def test_bad_data_lists(tmp_path, capsys, content, message):

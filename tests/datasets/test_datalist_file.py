@@ -48,7 +48,7 @@ def test_relative_and_absolute_paths(folder, monkeypatch):
         (
             {"training": [{"image": "a.nii"}], "validation": [B]},
             ValueError,
-            r"expected a mapping with \['image', 'label'\]",
+            r"expected a mapping with paths for \['image', 'label'\]",
         ),
         ({"training": ["a.nii"], "validation": [B]}, ValueError, "found the entry 'a.nii' in 'training'"),
         (
@@ -63,6 +63,24 @@ def test_what_is_wrong_is_named(folder, content, error, message):
     with pytest.raises(error, match=message) as raised:
         read_datalist(path)
     assert str(path) in str(raised.value)
+
+
+def test_a_plain_list_and_optional_keys(folder):
+    """What counting asks of a list: labels that exist; images are made absolute and not looked for."""
+    cases = [{"label": "a.nii", "image": "gone.nii", "age": 7}, {"label": ["b.nii"], "image": None}]
+    asked = {"sections": ["training"], "keys": ["label"], "optional_keys": ["image"]}
+    expected = [
+        {"label": str(folder / "a.nii"), "image": str(folder / "gone.nii"), "age": 7},
+        {"label": [str(folder / "b.nii")], "image": None},
+    ]
+    assert read_datalist(write(folder, cases), plain_list=True, **asked) == {"training": expected}
+    assert read_datalist(write(folder, {"training": cases}), plain_list=True, **asked) == {"training": expected}
+    with pytest.raises(ValueError, match="found a list, expected an object with the sections"):
+        read_datalist(write(folder, cases), **asked)
+    with pytest.raises(ValueError, match=r"found no case in section 'training' \(sections with cases: \[\]\)"):
+        read_datalist(write(folder, []), plain_list=True, **asked)
+    with pytest.raises(ValueError, match=r"found the entry \{'label': 3\} in 'training'"):
+        read_datalist(write(folder, [{"label": 3}]), plain_list=True, **asked)
 
 
 def test_no_file(tmp_path):

@@ -13,7 +13,8 @@ from monai.data import DataLoader, Dataset
 from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, Orientationd, RandCropByLabelClassesd, Spacingd
 from shared import SHARED, needs_shared
 
-from monai_margincal.datasets import IMAGE_ENDINGS, folder_datalist
+from monai_margincal.datasets import folder_datalist
+from monai_margincal.formats import IMAGE_SUFFIXES
 from monai_margincal.samples import sample_dir
 
 
@@ -40,7 +41,7 @@ def test_pairs_by_name_when_positions_disagree(tmp_path):
     assert all(Path(item[key]).is_absolute() for item in data for key in ("image", "label"))
 
 
-@pytest.mark.parametrize("ending", [*IMAGE_ENDINGS, ".NII.GZ"])
+@pytest.mark.parametrize("ending", [*IMAGE_SUFFIXES, ".NII.GZ"])
 def test_any_known_ending(tmp_path, ending):
     make(
         tmp_path,

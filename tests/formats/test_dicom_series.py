@@ -48,9 +48,7 @@ def test_two_series_in_one_folder_are_refused(tmp_path):
     """MONAI takes the one whose UID comes first, which may be the scout view."""
     folder = write_series(tmp_path / "scan", planes(5))
     write_series(folder, planes(1), "scout{}".format, first_mm=300.0)
-    with pytest.raises(
-        RuntimeError, match=r"scan: cannot be read or prepared: .*found 2 DICOM series .*one per folder"
-    ):
+    with pytest.raises(RuntimeError, match=r"scan: found 2 DICOM series .*one per folder"):
         read(folder)
 
 
@@ -100,7 +98,7 @@ def test_other_faults_name_the_folder(tmp_path, fault):
     message = {"nested": "found no DICOM file in this folder", "size": "slices of rows x columns"}.get(
         fault, r"extra\.dcm: found no DICOM header"
     )
-    with pytest.raises(RuntimeError, match=rf"scan: cannot be read or prepared: ValueError: .*{message}"):
+    with pytest.raises(RuntimeError, match=rf"^{folder}[:/].*{message}"):
         read(folder)
 
 

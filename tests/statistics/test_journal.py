@@ -236,8 +236,6 @@ def test_two_processes_write_one_cache(tmp_path: Path) -> None:
 
 KILLED = """
 import sys, time
-from pathlib import Path
-from monai_margincal.statistics import count_file as module
 from monai_margincal.statistics import file_pool
 real = file_pool.count_file
 def slow(*arguments):

@@ -1,4 +1,4 @@
-"""Count the voxels of a file while they are decoded, through one reused buffer."""
+"""The voxels of a file, decoded block by block into one reused buffer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import io
 import threading
 import zlib
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..formats import VoxelBody, naming
-from .value_counter import ValueCounter
+from ..errors import naming_files
+from .label_image import VoxelBody
 
 try:
     from isal import igzip, isal_zlib
@@ -27,42 +28,57 @@ except ImportError:
     _gzip_file = gzip.GzipFile
     _zlib_decoder = zlib.decompressobj
 
-#: Small enough to stay in the processor's second-level cache until it is counted.
+#: Small enough to stay in the processor's second-level cache until it is used.
 BUFFER_BYTES = 1 << 19
 
 
-def count_stream(body: VoxelBody, counter: ValueCounter) -> str:
-    """Add all voxels of a file to ``counter``; the memory used does not depend on their number.
+def voxel_blocks(body: VoxelBody) -> Generator[np.ndarray, None, None]:
+    """Decode all voxels of a file block by block; the memory used does not depend on their number.
 
     Args:
         body: where the voxels are.
-        counter: where they are counted.
 
-    Returns:
-        how the voxels were read, for example ``"stream gzip (isal)"``.
+    Yields:
+        (n,) of ``body.dtype``, in the order of the file. All blocks of a thread lie in one buffer: a block holds until the next.
 
     Raises:
         FileNotFoundError: the file with the voxels does not exist.
-        ValueError: it ends early, goes on after the last voxel, or its checksum is wrong.
+        ValueError: it ends early, goes on after the last voxel, or its checksum is wrong; the message names it.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp()) / "voxels.raw"
+        >>> _ = path.write_bytes(b"header" + bytes([0, 1, 1, 2]))
+        >>> body = VoxelBody(path, start=6, encoding="raw", skip=0, dtype=np.dtype(np.uint8), voxels=4)
+        >>> [block.tolist() for block in voxel_blocks(body)]
+        [[0, 1, 1, 2]]
     """
-    where = counter.where
-    with naming(body.file, f"{body.voxels} voxels of {body.dtype.name}"), body.file.open("rb", buffering=0) as file:
+    expected = f"{body.voxels} voxels of {body.dtype.name}"
+    itemsize = body.dtype.itemsize
+    with (
+        naming_files(body.file, f"cannot be read, expected {expected}", raises=ValueError),
+        body.file.open("rb", buffering=0) as file,
+    ):
         file.seek(body.start)
         stream = _decoded(file, body.encoding)
-        _skip(stream, body.skip, where)
-        total = body.voxels * body.dtype.itemsize
+        _skip(stream, body.skip, body.file)
+        total = body.voxels * itemsize
         found = 0
         for block in _decode(stream, total):
-            counter.add(block[: len(block) - len(block) % body.dtype.itemsize].view(body.dtype))
+            yield block[: len(block) - len(block) % itemsize].view(body.dtype)
             found += len(block)
         if found < total:
-            raise ValueError(f"{where}: found {found} bytes of voxels, expected {total}: it is truncated")
+            raise ValueError(f"{body.file}: found {found} bytes of voxels, expected {total}: it is truncated")
         # reading on to the end also checks the checksum of a compressed body
         if stream.read(1):
             raise ValueError(
-                f"{where}: found more bytes after the last voxel, expected {body.voxels} voxels of {body.dtype.name}: "
-                "the header does not fit the file"
+                f"{body.file}: found more bytes after the last voxel, expected {expected}: the header does not fit the file"
             )
+
+
+def stream_name(body: VoxelBody) -> str:
+    """How the voxels are read, for example ``"stream gzip (isal)"``."""
     return "stream raw" if body.encoding == "raw" else f"stream {body.encoding} ({INFLATE})"
 
 
@@ -96,7 +112,7 @@ def _decoded(file: Any, encoding: str) -> Any:
     return _ZlibReader(file)
 
 
-def _skip(stream: Any, count: int, where: str) -> None:
+def _skip(stream: Any, count: int, where: Path) -> None:
     while count:
         block = stream.read(min(count, 1 << 16))
         if not block:
@@ -130,12 +146,13 @@ class _ZlibReader(io.RawIOBase):
         view = memoryview(target)
         while not self._decoder.eof:
             block = self._decoder.unconsumed_tail or self._file.read(1 << 16)
-            if not block:
-                raise EOFError("compressed data ended before the end-of-stream marker was reached")
+            # also without a block: the decoder may hold back the last few bytes that it took
             data = self._decoder.decompress(block, len(view))
             if data:
                 view[: len(data)] = data
                 return len(data)
+            if not block and not self._decoder.eof:
+                raise EOFError("compressed data ended before the end-of-stream marker was reached")
         if self._decoder.unused_data or self._file.read(1):
             raise ValueError("compressed data is followed by other bytes")
         return 0

@@ -73,7 +73,17 @@ def count_labels(
         ([1743991, 25481], {'lung1': (883899, 837), 'lung2': (860092, 24644)})
     """
     scan = scan_labels(
-        data, key, num_classes, ids, ignore_index, transform, num_workers, cache_dir, progress, on_error, seed
+        data,
+        key,
+        num_classes=num_classes,
+        ids=ids,
+        ignore_index=ignore_index,
+        transform=transform,
+        num_workers=num_workers,
+        cache_dir=cache_dir,
+        progress=progress,
+        on_error=on_error,
+        seed=seed,
     )
     if scan.failures:
         listed = "\n".join(f"  {failure.message}" for failure in scan.failures)

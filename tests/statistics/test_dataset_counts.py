@@ -28,7 +28,6 @@ from monai.transforms import (
 from shared import SHARED, needs_shared
 
 import monai_margincal
-from monai_margincal.counting.case_names import case_names
 from monai_margincal.statistics import count_labels, scan_labels
 
 LOAD = [LoadImaged("label"), EnsureChannelFirstd("label")]
@@ -231,21 +230,6 @@ def test_same_file_for_two_images_counts_twice(folder: Path) -> None:
     scan = scan_labels([{"image": "t1", "label": path}, {"image": "t2", "label": path}], num_classes=3)
     assert scan.counts.counts.tolist() == [2 * n for n in TRUTH["case_0"]]
     assert scan.cases[0].labels == 2
-
-
-@pytest.mark.parametrize(
-    ("paths", "names"),
-    [
-        (["a/x.nii.gz", "a/y.nrrd"], ["x", "y"]),
-        (["a/seg.nii.gz", "b/seg.nii.gz", "b/z.mha"], ["a/seg", "b/seg", "z"]),
-        (["r/a/q/seg.nii", "r/b/q/seg.nii", "r/b/p/seg.nii"], ["a/q/seg", "b/q/seg", "p/seg"]),
-        (["a/x.nii", "a/x.nrrd"], ["x.nii", "x.nrrd"]),
-        (["s/7106", "s/v1.2"], ["7106", "v1"]),
-    ],
-)
-def test_case_names_tell_cases_apart(paths: list[str], names: list[str]) -> None:
-    assert case_names([Path("/data") / path for path in paths]) == names
-    assert case_names([Path("/data") / path for path in reversed(paths)]) == names[::-1]
 
 
 def test_cases_of_equal_file_names_stay_apart_in_a_transform_chain(tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""What one file format is to the rest of the package: its endings, its reader, the files that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .label_image import LabelImage
+
+#: how the documentation calls the way that needs no general reader
+STREAM = "a stream, counted while `isal` decodes it through one buffer"
+
+
+def itself_alone(path: Path) -> list[Path]:
+    """Companions of a format whose files stand alone."""
+    return [path]
+
+
+def by_its_ending(path: Path) -> bool:
+    """Recognition of a format whose files are known by nothing but their endings."""
+    return False
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format. A module of this room that has one as ``FORMAT`` is all that a new format takes.
+
+    Attributes:
+        suffixes: file name endings in lower case, with the dot.
+        describe: reads the header of a label file. None for images that hold no labels.
+        companions: the files of which a case consists, given one of them, that one included; None where the header does not
+            say.
+        readers: which files of the format (in words) are read by what, for the table in ``docs/statistics.md``.
+        recognizes: whether a folder or a file of an unknown ending is of this format.
+        is_picture: the files may have colours and have no grid in millimetres.
+        is_listed: a folder of images is searched for these endings. Not where two files of one image have them.
+    """
+
+    suffixes: tuple[str, ...]
+    describe: Callable[[Path], LabelImage] | None
+    companions: Callable[[Path], list[Path] | None] = itself_alone
+    readers: tuple[tuple[str, str], ...] = ()
+    recognizes: Callable[[Path], bool] = by_its_ending
+    is_picture: bool = False
+    is_listed: bool = True
