@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch import distributed, nn
+from torch import nn
 
 from ..metrics import class_iou, class_union, count_pairs
 from ..ops import largest_class
 from ..ops.targets import holds_class_indices, plain_tensor
+from ..processes.tensors import sum_over_ranks
 
 __all__ = ["RunningConfusion"]
 
@@ -81,10 +82,7 @@ class RunningConfusion(nn.Module):
             if not indices:
                 ignored = ignored | (target == self.ignore_index).all(dim=1)
             valid &= ~ignored
-        counts = count_pairs(predicted, labels, classes, valid)
-        if distributed.is_available() and distributed.is_initialized():
-            distributed.all_reduce(counts)
-        shares = counts.to(self.average)
+        shares = sum_over_ranks(count_pairs(predicted, labels, classes, valid)).to(self.average)
         voxels = shares.sum()
         moved = self.momentum * self.average + (1 - self.momentum) * shares / voxels.clamp_min(1)
         self.average.copy_(torch.where(voxels > 0, moved, self.average))
