@@ -115,11 +115,11 @@ def _process_group() -> Iterator[int]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield 0
         return
-    from ..processes import end_process_group, start_process_group
+    from ..processes import end_process_group, own_rank, start_process_group
 
     start_process_group("cpu")
     try:
-        yield int(os.environ["RANK"])
+        yield own_rank()
     finally:
         end_process_group()
 

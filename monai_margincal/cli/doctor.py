@@ -25,6 +25,8 @@ _PACKAGES = {
         "pillow": "reads PNG",
         "isal": "unpacks gzip, fast",
         "tqdm": "progress bars",
+        "jinja2": "HTML pages",
+        "markupsafe": "texts on HTML pages",
     },
     "bundle": {
         "fire": "command line of bundles",
@@ -35,7 +37,6 @@ _PACKAGES = {
         "tensorboard": "curves of a training",
     },
     "dicom": {"pydicom": "reads DICOM series and DICOM SEG", "highdicom": "writes DICOM SEG"},
-    "report": {"jinja2": "HTML pages"},
     "check": {"jsonschema": "checks a bundle's metadata", "packaging": "compares versions"},
     "experiments": {
         "PyYAML": "reads a study",

@@ -14,7 +14,7 @@ import torch
 
 from ..extras import require
 from ..ops import largest_class
-from .scores import foreground_mean, iou
+from .scores import foreground_iou
 
 __all__ = ["ArgmaxDecoder", "IoUThresholdDecoder", "RankSEGDecoder"]
 
@@ -104,7 +104,7 @@ class IoUThresholdDecoder:
         total = counts.reshape(classes, classes, bins + 1).sum(-1, keepdims=True)
         confusion = total - moved  # left with the rival
         confusion[:, k] = moved.sum(1)  # the rival is never k
-        quality = foreground_mean(iou(np.moveaxis(confusion, -1, 0)))
+        quality = foreground_iou(np.moveaxis(confusion, -1, 0))
         best = quality.max()
         # among equals the one nearest to where it was, which is 0 at first
         candidates = np.flatnonzero(quality >= best - 1e-12)

@@ -12,10 +12,11 @@ from monai.inferers import sliding_window_inference
 from torch import nn
 
 from ..margins import logit_margins
+from ..metrics import confusion_matrix
 from ..ops import largest_class
 from .cases import Case
 from .objectives import Objective
-from .scores import confusion_matrix, foreground_mean, iou
+from .scores import foreground_iou
 
 __all__ = ["Evaluation", "MARGIN_EDGES", "evaluate", "predict_logits", "validation_curve_point"]
 
@@ -59,11 +60,9 @@ def validation_curve_point(
         logits = predict_logits(network, case, sample_size, slice_axis, device)
         label = case.label.to(device).long()
         losses.append(float(objective(logits[None], label[None, None])))
-        matrix = confusion_matrix(
-            case.label.numpy(), largest_class(_finite(logits), dim=0).cpu().numpy(), logits.shape[0]
-        )
+        matrix = _matrix(largest_class(_finite(logits), dim=0).cpu(), case.label, logits.shape[0])
         total = matrix if total is None else total + matrix
-    return float(np.mean(losses)), float(foreground_mean(iou(np.asarray(total))))
+    return float(np.mean(losses)), float(foreground_iou(np.asarray(total)))
 
 
 @dataclass
@@ -135,7 +134,7 @@ def evaluate(
     pictures: dict[str, np.ndarray] = {}
     for name, decoder in decoders.items():
         matrices = [
-            confusion_matrix(case.label.numpy(), decoder(logits).numpy(), logits.shape[0])
+            _matrix(decoder(logits), case.label, logits.shape[0])
             for case, logits in zip(validation, known, strict=True)
         ]
         validated[name] = np.sum(matrices, axis=0)
@@ -144,7 +143,7 @@ def evaluate(
         logits = logits_of(case)
         for name, decoder in decoders.items():
             prediction = decoder(logits)
-            confusion[name].append(confusion_matrix(case.label.numpy(), prediction.numpy(), logits.shape[0]))
+            confusion[name].append(_matrix(prediction, case.label, logits.shape[0]))
             if number < pictured and name == next(iter(decoders)):
                 pictures |= _picture(case, prediction, number, slice_axis)
         counted = _margin_histogram(logits, case.label)
@@ -157,6 +156,11 @@ def evaluate(
         np.asarray(histogram),
         pictures,
     )
+
+
+def _matrix(prediction: torch.Tensor, label: torch.Tensor, num_classes: int) -> np.ndarray:
+    """Confusion matrix of one case, from class indices (*spatial)."""
+    return confusion_matrix(prediction[None], label[None], num_classes).numpy()
 
 
 def _finite(logits: torch.Tensor) -> torch.Tensor:

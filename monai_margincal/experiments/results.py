@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..metrics import class_iou, class_precision, class_recall
 from .runner import load_record
-from .scores import Comparison, foreground_mean, iou, paired_comparison, precision, recall
+from .scores import PAPER_ABSENT, Comparison, foreground_iou, foreground_mean, paired_comparison
 from .study import Cell, Study
 
 __all__ = ["Run", "Summary", "collect_runs", "results_csv", "summarise"]
@@ -42,15 +43,15 @@ class Run:
 
     def miou(self, decoder: str) -> float:
         """Whole-set foreground mean IoU of the test cases."""
-        return float(foreground_mean(iou(self.confusion(decoder).sum(0))))
+        return float(foreground_iou(self.confusion(decoder).sum(0)))
 
     def validation_miou(self, decoder: str) -> float:
         """The same over the validation cases."""
-        return float(foreground_mean(iou(np.asarray(self.record["evaluation"]["validation_confusion"][decoder]))))
+        return float(foreground_iou(np.asarray(self.record["evaluation"]["validation_confusion"][decoder])))
 
     def failed(self, decoder: str) -> bool:
         """The run diverged, or a foreground class was never learnt."""
-        per_class = iou(self.confusion(decoder).sum(0))[1:]
+        per_class = class_iou(self.confusion(decoder).sum(0), PAPER_ABSENT)[1:]
         return bool(self.record["history"]["diverged"]) or bool((per_class < FAILURE_IOU).any())
 
 
@@ -121,9 +122,9 @@ def results_csv(runs: Iterable[Run]) -> str:
                 "seed": run.cell.seed,
                 "decoder": decoder,
                 "miou": run.miou(decoder),
-                "case_iou": float(foreground_mean(iou(matrices)).mean()),
-                "recall": float(foreground_mean(recall(total))),
-                "precision": float(foreground_mean(precision(total))),
+                "case_iou": float(foreground_iou(matrices).mean()),
+                "recall": float(foreground_mean(class_recall(total, PAPER_ABSENT))),
+                "precision": float(foreground_mean(class_precision(total, PAPER_ABSENT))),
                 "validation_miou": run.validation_miou(decoder),
                 "failed": int(run.failed(decoder)),
                 "diverged": int(history["diverged"]),
@@ -131,8 +132,9 @@ def results_csv(runs: Iterable[Run]) -> str:
                 "peak_memory_mib": round(history["peak_memory"] / 2**20, 1),
                 "cell": run.cell.key,
             }
-            scores = {"iou": iou(total), "recall": recall(total), "precision": precision(total)}
-            for score, values in scores.items():
+            scores = {"iou": class_iou, "recall": class_recall, "precision": class_precision}
+            for score, of in scores.items():
+                values = of(total, PAPER_ABSENT)
                 for name, value in list(zip(run.record["class_names"], values, strict=True))[1:]:
                     row[f"{score}_{name}"] = float(value)
             rows.append({key: round(value, 6) if isinstance(value, float) else value for key, value in row.items()})
@@ -234,11 +236,11 @@ def _summary(
         objective=objective,
         decoder=decoder,
         seeds=tuple(sorted(by_seed)),
-        miou=foreground_mean(iou(totals)),
-        per_class_iou=iou(totals),
-        recall=foreground_mean(recall(totals)),
-        precision=foreground_mean(precision(totals)),
-        case_iou=np.array([foreground_mean(iou(matrix)).mean() for matrix in matrices]),
+        miou=foreground_iou(totals),
+        per_class_iou=class_iou(totals, PAPER_ABSENT),
+        recall=foreground_mean(class_recall(totals, PAPER_ABSENT)),
+        precision=foreground_mean(class_precision(totals, PAPER_ABSENT)),
+        case_iou=np.array([foreground_iou(matrix).mean() for matrix in matrices]),
         validation_miou=np.array([run.validation_miou(decoder) for run in runs]),
         validation_loss=np.array([(history["validation_loss"] or [np.nan])[-1] for history in histories]),
         failed=sum(run.failed(decoder) for run in runs),

@@ -1,7 +1,7 @@
-"""Scores of confusion matrices, and how sure one can be of a difference.
+"""Scores of a study, and how sure one can be of a difference.
 
-A confusion matrix has the true classes as rows and the predicted ones as columns. Arrays of them have shape (..., C, C). Scores
-are those of the paper: IoU, recall and precision from ONE matrix over a whole set, 0/0 = 1, means over the foreground classes.
+Scores are those of the paper: IoU, recall and precision of `monai_margincal.metrics` from ONE confusion matrix over a whole set,
+0/0 = 1, means over the foreground classes.
 """
 
 from __future__ import annotations
@@ -11,75 +11,36 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..metrics import class_iou
+
 __all__ = [
     "Comparison",
-    "confusion_matrix",
+    "PAPER_ABSENT",
+    "foreground_iou",
     "foreground_mean",
-    "iou",
     "paired_comparison",
-    "precision",
-    "recall",
     "signed_points",
 ]
+
+#: What 0/0 is in the paper's tables, so in all scores of a study.
+PAPER_ABSENT = 1.0
 
 Array = npt.NDArray[np.float64]
 
 
-def confusion_matrix(truth: np.ndarray, prediction: np.ndarray, num_classes: int) -> npt.NDArray[np.int64]:
-    """Voxels of every true class (rows) by predicted class (columns), int64 (C, C).
-
-    Args:
-        truth: class indices 0 ... C - 1, any shape.
-        prediction: class indices 0 ... C - 1, the same shape.
-        num_classes: C.
+def foreground_iou(matrices: np.ndarray) -> Array:
+    """Mean IoU over the classes but class 0, (...), of confusion matrices (..., C, C); a class seen nowhere counts as 1.
 
     Example:
-        >>> confusion_matrix(np.array([0, 0, 1]), np.array([0, 1, 1]), 2)
-        array([[1, 1],
-               [0, 1]])
+        >>> foreground_iou(np.array([[8, 2, 0], [0, 10, 0], [0, 0, 0]])).round(4)
+        np.float64(0.9167)
     """
-    cells = truth.astype(np.int64).ravel() * num_classes + prediction.ravel()
-    return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes).astype(np.int64)
-
-
-def iou(confusion: np.ndarray) -> Array:
-    """IoU per class, (..., C); 0/0 is 1.
-
-    Example:
-        >>> iou(np.array([[1, 1], [0, 1]]))
-        array([0.5, 0.5])
-    """
-    hit = np.diagonal(confusion, axis1=-2, axis2=-1)
-    return _ratio(hit, confusion.sum(-1) + confusion.sum(-2) - hit)
-
-
-def recall(confusion: np.ndarray) -> Array:
-    """Recall per class, (..., C): what the paper's tables call pixel accuracy; 0/0 is 1.
-
-    Example:
-        >>> recall(np.array([[1, 1], [0, 1]]))
-        array([0.5, 1. ])
-    """
-    return _ratio(np.diagonal(confusion, axis1=-2, axis2=-1), confusion.sum(-1))
-
-
-def precision(confusion: np.ndarray) -> Array:
-    """Precision per class, (..., C); 0/0 is 1.
-
-    Example:
-        >>> precision(np.array([[1, 1], [0, 1]]))
-        array([1. , 0.5])
-    """
-    return _ratio(np.diagonal(confusion, axis1=-2, axis2=-1), confusion.sum(-2))
+    return foreground_mean(class_iou(matrices, absent=PAPER_ABSENT))
 
 
 def foreground_mean(per_class: np.ndarray) -> Array:
     """Mean over the classes but class 0, (...)."""
     return per_class[..., 1:].mean(-1)
-
-
-def _ratio(part: np.ndarray, whole: np.ndarray) -> Array:
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1), 1.0)
 
 
 @dataclass(frozen=True)
@@ -142,8 +103,8 @@ def paired_comparison(
             f"found confusion matrices of the shapes {ours.shape} and {theirs.shape}: expected (seeds, cases, C, C) twice"
         )
     seeds, cases, classes = ours.shape[:3]
-    by_seed = foreground_mean(iou(ours.sum(1))) - foreground_mean(iou(theirs.sum(1)))
-    by_case = foreground_mean(iou(ours)) - foreground_mean(iou(theirs))
+    by_seed = foreground_iou(ours.sum(1)) - foreground_iou(theirs.sum(1))
+    by_case = foreground_iou(ours) - foreground_iou(theirs)
     generator = np.random.RandomState(seed)
     case_weights = generator.multinomial(cases, np.full(cases, 1 / cases), size=resamples).astype(np.float64)
     seed_weights = generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples) / seeds
@@ -151,7 +112,7 @@ def paired_comparison(
     def drawn(matrices: np.ndarray) -> Array:
         flat = matrices.reshape(seeds, cases, -1).astype(np.float64)
         sums = np.einsum("bn,snk->bsk", case_weights, flat).reshape(resamples, seeds, classes, classes)
-        return (foreground_mean(iou(sums)) * seed_weights).sum(1)
+        return (foreground_iou(sums) * seed_weights).sum(1)
 
     low, high = np.quantile(drawn(ours) - drawn(theirs), [(1 - level) / 2, (1 + level) / 2])
     return Comparison(

@@ -71,11 +71,11 @@ def study_figures(
             made["convergence"] = (f"Convergence: {where}.", convergence_figure(study, runs, task, shown))
             made["margins"] = (
                 f"Margins of the test voxels before and after fine-tuning: {where}.",
-                margin_figure(_histograms(study, folder, runs, task, shown), names),
+                margin_figure(_histograms(study, folder, runs, task=task, objectives=shown), names),
             )
         made["panels"] = (
             f"Test slices: {where}.",
-            panel_figure(_pictures(study, folder, runs, task, protocol, shown), names),
+            panel_figure(_pictures(study, folder, runs, task=task, protocol=protocol, objectives=shown), names),
         )
         figures |= {f"{stem}_{name}": entry for name, entry in made.items() if entry[1] is not None}
     return figures

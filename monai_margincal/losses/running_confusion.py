@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch import distributed, nn
+from torch import nn
 
+from ..metrics import class_iou, class_union, count_pairs
 from ..ops import largest_class
 from ..ops.targets import holds_class_indices, plain_tensor
+from ..processes.tensors import sum_over_ranks
 
 __all__ = ["RunningConfusion"]
 
@@ -80,14 +82,7 @@ class RunningConfusion(nn.Module):
             if not indices:
                 ignored = ignored | (target == self.ignore_index).all(dim=1)
             valid &= ~ignored
-        # bincount would wait for the device; the last cell takes what does not count
-        cell = torch.where(valid, labels * classes + predicted, classes * classes).flatten()
-        counts = torch.zeros(classes * classes + 1, dtype=torch.int64, device=cell.device)
-        counts.index_add_(0, cell, torch.ones_like(cell))
-        counts = counts[:-1]
-        if distributed.is_available() and distributed.is_initialized():
-            distributed.all_reduce(counts)
-        shares = counts.reshape(classes, classes).to(self.average)
+        shares = sum_over_ranks(count_pairs(predicted, labels, classes, valid)).to(self.average)
         voxels = shares.sum()
         moved = self.momentum * self.average + (1 - self.momentum) * shares / voxels.clamp_min(1)
         self.average.copy_(torch.where(voxels > 0, moved, self.average))
@@ -107,14 +102,12 @@ class RunningConfusion(nn.Module):
     @property
     def union(self) -> torch.Tensor:
         """U_k: share of the voxels that are class k or are predicted as it, float64 (C,)."""
-        matrix = self.matrix
-        return matrix.sum(dim=1) + matrix.sum(dim=0) - matrix.diagonal()
+        return class_union(self.matrix)
 
     @property
     def iou(self) -> torch.Tensor:
         """J_k: IoU of every class, float64 (C,); 0/0 is 1."""
-        union = self.union
-        return torch.where(union > 0, self.matrix.diagonal() / torch.where(union > 0, union, 1.0), 1.0)
+        return class_iou(self.matrix, absent=1.0)
 
     def extra_repr(self) -> str:
         """Arguments in the module's repr."""

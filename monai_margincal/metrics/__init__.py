@@ -1,8 +1,8 @@
-"""Metrics: the intersection over union over a whole data set, and its handler for MONAI's engines."""
+"""Metrics: the confusion matrix, the intersection over union over a whole data set, and its handler for MONAI's engines."""
 
 from __future__ import annotations
 
-from .confusion import class_iou, class_precision, class_recall, confusion_matrix
+from .confusion import class_iou, class_precision, class_recall, class_union, confusion_matrix, count_pairs
 from .dataset_iou import DatasetIoU
 from .handlers import DatasetIoUHandler
 
@@ -12,5 +12,7 @@ __all__ = [
     "class_iou",
     "class_precision",
     "class_recall",
+    "class_union",
     "confusion_matrix",
+    "count_pairs",
 ]

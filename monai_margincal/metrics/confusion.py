@@ -1,9 +1,20 @@
-"""One confusion matrix, counted exactly, and the per-class quantities that follow from it."""
+"""The one confusion matrix, counted exactly, and the per-class quantities that follow from it.
+
+Everywhere in the package predictions come first, ``(y_pred, y)``, and a matrix has true classes as rows and predicted ones as
+columns. What 0/0 gives is the argument ``absent`` of each quantity.
+"""
 
 from __future__ import annotations
 
+import math
+from typing import TypeVar
+
+import numpy as np
 import torch
 from monai.data import MetaTensor
+
+#: Confusion matrices (..., C, C); what is computed from them is of the same kind.
+Matrices = TypeVar("Matrices", torch.Tensor, np.ndarray)
 
 _DISCRETE_FIRST = "Logits and probabilities must be made discrete first, e.g. with AsDiscrete(argmax=True)."
 
@@ -46,7 +57,7 @@ def confusion_matrix(
             f"got {tuple(predicted.shape[1:])} and {tuple(true.shape[1:])}."
         )
     chunk = _CHUNK_ON_CPU if true.device.type == "cpu" else _CHUNK_ON_DEVICE
-    matrix = torch.zeros(num_classes * num_classes, dtype=torch.int64, device=true.device)
+    matrix = torch.zeros(num_classes, num_classes, dtype=torch.int64, device=true.device)
     predicted, true = predicted.flatten(1).to(true.device), true.flatten(1)
     for p, t in zip(predicted.split(chunk, dim=1), true.split(chunk, dim=1), strict=True):
         p, t = _class_indices(p, num_classes, "y_pred"), _class_indices(t, num_classes, "y")
@@ -55,12 +66,59 @@ def confusion_matrix(
             p, t = p[valid], t[valid]
         _check_range(p, num_classes, "y_pred", None)
         _check_range(t, num_classes, "y", ignore_index)
-        matrix += torch.bincount(t * num_classes + p, minlength=num_classes * num_classes)
-    return matrix.reshape(num_classes, num_classes).cpu()
+        matrix += count_pairs(p, t, num_classes)
+    return matrix.cpu()
 
 
-def class_iou(matrix: torch.Tensor) -> torch.Tensor:
-    """Intersection over union per class, float64 of shape (..., C); NaN for a class seen in neither truth nor prediction.
+def count_pairs(
+    y_pred: torch.Tensor, y: torch.Tensor, num_classes: int, valid: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Count checked pairs of class indices: the matrix that everything else is made of.
+
+    Args:
+        y_pred: predicted classes, int64, any shape; 0 ... C - 1 in valid voxels.
+        y: true classes, likewise, of the same shape.
+        num_classes: C.
+        valid: bool, which voxels count. With it nothing waits for the device; without it (all of them) a device is waited for.
+
+    Returns:
+        int64 (C, C) on the device of `y`, rows = truth.
+
+    Example:
+        >>> count_pairs(torch.tensor([1, 1, 0]), torch.tensor([0, 1, 0]), 2)
+        tensor([[1, 1],
+                [0, 1]])
+        >>> count_pairs(torch.tensor([1, 1, 0]), torch.tensor([0, 1, -1]), 2, valid=torch.tensor([True, True, False]))
+        tensor([[0, 1],
+                [0, 1]])
+    """
+    cells, cell = num_classes * num_classes, (y * num_classes + y_pred).flatten()
+    if valid is None:
+        counts = torch.bincount(cell, minlength=cells)
+    else:
+        # bincount would wait for the device to know its largest value; the last cell takes what does not count
+        cell = torch.where(valid.flatten(), cell, cells)
+        counts = torch.zeros(cells + 1, dtype=torch.int64, device=cell.device)
+        counts = counts.index_add_(0, cell, torch.ones_like(cell))[:cells]
+    return counts.reshape(num_classes, num_classes)
+
+
+def class_union(matrix: Matrices) -> Matrices:
+    """Voxels that are of a class or predicted as it, (..., C), in the dtype of the matrix.
+
+    Example:
+        >>> class_union(np.array([[8, 2], [1, 3]]))
+        array([11,  6])
+    """
+    return _in_kind(matrix, _union(torch.as_tensor(matrix)))
+
+
+def class_iou(matrix: Matrices, absent: float = math.nan) -> Matrices:
+    """Intersection over union per class, float64 (..., C).
+
+    Args:
+        matrix: counts or shares of voxels, (..., C, C), rows = truth: a tensor or an array.
+        absent: the value of 0/0, a class seen in neither truth nor prediction. The paper's tables take 1.
 
     Source: Li, Yu, Zhang (arXiv:2011.01462), whose IoU is taken over the whole set.
 
@@ -69,19 +127,57 @@ def class_iou(matrix: torch.Tensor) -> torch.Tensor:
         >>> from monai_margincal.metrics import class_iou
         >>> class_iou(torch.tensor([[8, 2, 0], [0, 10, 0], [0, 0, 0]]))
         tensor([0.8000, 0.8333,    nan], dtype=torch.float64)
+        >>> class_iou(np.array([[8, 2, 0], [0, 10, 0], [0, 0, 0]]), absent=1.0).round(4)
+        array([0.8   , 0.8333, 1.    ])
     """
-    hit = matrix.diagonal(dim1=-2, dim2=-1).double()
-    return hit / (matrix.sum(-1) + matrix.sum(-2) - matrix.diagonal(dim1=-2, dim2=-1)).double()
+    counts = torch.as_tensor(matrix)
+    return _in_kind(matrix, _share(counts, _union(counts), absent))
 
 
-def class_recall(matrix: torch.Tensor) -> torch.Tensor:
-    """Correct voxels of a class over its true ones ("pixel accuracy" of the paper's tables); NaN where it has none."""
-    return matrix.diagonal(dim1=-2, dim2=-1).double() / matrix.sum(-1).double()
+def class_recall(matrix: Matrices, absent: float = math.nan) -> Matrices:
+    """Correct voxels of a class over its true ones ("pixel accuracy" of the paper's tables), float64 (..., C).
+
+    Args:
+        matrix: as for `class_iou`.
+        absent: the value of 0/0, a class without true voxels.
+
+    Example:
+        >>> class_recall(np.array([[1, 1], [0, 0]]), absent=1.0)
+        array([0.5, 1. ])
+    """
+    counts = torch.as_tensor(matrix)
+    return _in_kind(matrix, _share(counts, counts.sum(-1), absent))
 
 
-def class_precision(matrix: torch.Tensor) -> torch.Tensor:
-    """Correct voxels of a class over those predicted as it; NaN where it was never predicted."""
-    return matrix.diagonal(dim1=-2, dim2=-1).double() / matrix.sum(-2).double()
+def class_precision(matrix: Matrices, absent: float = math.nan) -> Matrices:
+    """Correct voxels of a class over those predicted as it, float64 (..., C).
+
+    Args:
+        matrix: as for `class_iou`.
+        absent: the value of 0/0, a class that was never predicted.
+
+    Example:
+        >>> class_precision(np.array([[1, 1], [0, 1]]))
+        array([1. , 0.5])
+    """
+    counts = torch.as_tensor(matrix)
+    return _in_kind(matrix, _share(counts, counts.sum(-2), absent))
+
+
+def _hit(matrix: torch.Tensor) -> torch.Tensor:
+    return matrix.diagonal(dim1=-2, dim2=-1)
+
+
+def _union(matrix: torch.Tensor) -> torch.Tensor:
+    return matrix.sum(-1) + matrix.sum(-2) - _hit(matrix)
+
+
+def _share(matrix: torch.Tensor, whole: torch.Tensor, absent: float) -> torch.Tensor:
+    return torch.where(whole > 0, _hit(matrix).double() / whole.double(), absent)
+
+
+def _in_kind(matrix: Matrices, values: torch.Tensor) -> Matrices:
+    return values.numpy() if isinstance(matrix, np.ndarray) else values
 
 
 def _channel_first(value: torch.Tensor, num_classes: int, name: str) -> torch.Tensor:

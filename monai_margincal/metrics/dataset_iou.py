@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ from monai.utils import evenly_divisible_all_gather
 
 from .confusion import class_iou, class_precision, class_recall, confusion_matrix
 
-ABSENT = ("one", "exclude")
+#: What to do with a class seen nowhere -> the value of its 0/0.
+ABSENT = {"one": 1.0, "exclude": math.nan}
 
 
 class DatasetIoU(CumulativeIterationMetric):
@@ -86,7 +88,7 @@ class DatasetIoU(CumulativeIterationMetric):
                 f"num_classes must be a whole number of at least 2 (background included), got {num_classes!r}."
             )
         if absent not in ABSENT:
-            raise ValueError(f"absent must be one of {ABSENT}, got {absent!r}.")
+            raise ValueError(f"absent must be one of {tuple(ABSENT)}, got {absent!r}.")
         self.num_classes = int(num_classes)
         self.include_background = include_background
         self.ignore_index = ignore_index
@@ -133,17 +135,17 @@ class DatasetIoU(CumulativeIterationMetric):
     @property
     def per_class(self) -> torch.Tensor:
         """IoU of every class, float64 (C,), at the place of its id."""
-        return self._resolved(class_iou(self.confusion_matrix))
+        return self._without_ignored(class_iou(self.confusion_matrix, ABSENT[self.absent]))
 
     @property
     def recall(self) -> torch.Tensor:
         """Correct over true voxels of every class, float64 (C,): the "pixel accuracy" of the paper's tables."""
-        return self._resolved(class_recall(self.confusion_matrix))
+        return self._without_ignored(class_recall(self.confusion_matrix, ABSENT[self.absent]))
 
     @property
     def precision(self) -> torch.Tensor:
         """Correct over predicted voxels of every class, float64 (C,)."""
-        return self._resolved(class_precision(self.confusion_matrix))
+        return self._without_ignored(class_precision(self.confusion_matrix, ABSENT[self.absent]))
 
     @property
     def image_counts(self) -> torch.Tensor:
@@ -232,9 +234,7 @@ class DatasetIoU(CumulativeIterationMetric):
         if len(self) == 0:  # over all ranks
             raise ValueError(f"{self!r} has counted no image: call it with (y_pred, y) before asking for a result.")
 
-    def _resolved(self, values: torch.Tensor) -> torch.Tensor:
-        if self.absent == "one":
-            values = values.nan_to_num(nan=1.0)
+    def _without_ignored(self, values: torch.Tensor) -> torch.Tensor:
         if self.ignore_index is not None and 0 <= self.ignore_index < self.num_classes:
             values[self.ignore_index] = torch.nan
         return values

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..processes.tensors import mean_over_ranks
 from .largest import largest_class
 from .operator import margin_calibration
-from .ranks import mean_over_ranks
 
 __all__ = ["largest_class", "margin_calibration", "mean_over_ranks"]

@@ -15,10 +15,10 @@ from ..counting.case_record import CaseRecord, Failure
 from ..counting.class_counts import ClassCounts
 from ..counting.class_ids import as_integer, declared_class_ids
 from ..counting.voxel_counts import select_classes
+from ..processes import gather, group_size, is_split_by_rank, own_rank, share_of
 from .file_pool import count_files
 from .identity import file_identity
 from .journal import Journal
-from .ranks import gather, group_size, is_split_by_rank, own_rank, share_of
 from .sources import Files, Items, resolve_source
 
 if TYPE_CHECKING:

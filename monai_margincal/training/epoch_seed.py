@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import torch.distributed
 from ignite.engine import Events
 from monai.data import set_rnd
+
+from ..processes import own_rank
 
 if TYPE_CHECKING:
     from ignite.engine import Engine
@@ -53,10 +54,8 @@ class EpochSeedHandler:
 
     def __call__(self, engine: Engine) -> None:
         """Seed for the engine's epoch, differently on every rank."""
-        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-        rank = torch.distributed.get_rank() if distributed else 0
         # a hash, so that seed 1 in epoch 2 has nothing in common with seed 2 in epoch 1
-        drawn = np.random.SeedSequence([self.seed, engine.state.epoch, rank]).generate_state(1)
+        drawn = np.random.SeedSequence([self.seed, engine.state.epoch, own_rank()]).generate_state(1)
         seed = int(drawn[0])
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - the global stream is what third-party transforms draw from

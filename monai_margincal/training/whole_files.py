@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import ignite.distributed as idist
 import torch
 from ignite.handlers import DiskSaver
 from ignite.handlers.checkpoint import BaseSaveHandler
 from monai.handlers import CheckpointSaver
+
+from ..processes import own_rank
 
 
 class WholeFileCheckpointSaver(CheckpointSaver):
@@ -57,7 +58,7 @@ class _WholeFiles(BaseSaveHandler):
         self._outdated: list[Path] = []
 
     def __call__(self, checkpoint: Mapping[str, Any], filename: str, metadata: Mapping[str, Any] | None = None) -> None:
-        if idist.get_rank() != self.rank:
+        if own_rank() != self.rank:
             return
         path = self._path(filename)
         partial = path.with_name(f".{path.name}.partial")
@@ -77,7 +78,7 @@ class _WholeFiles(BaseSaveHandler):
 
     def remove(self, filename: str) -> None:
         """Ignite asks for it before it saves the next file: remember."""
-        if idist.get_rank() == self.rank:
+        if own_rank() == self.rank:
             self._outdated.append(self._path(filename))
 
     def _path(self, filename: str) -> Path:

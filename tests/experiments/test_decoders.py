@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monai_margincal.experiments.decoders import ArgmaxDecoder, IoUThresholdDecoder, RankSEGDecoder
-from monai_margincal.experiments.scores import confusion_matrix, foreground_mean, iou
+from monai_margincal.experiments.scores import foreground_iou
+from monai_margincal.metrics import confusion_matrix
 
 
 def _cases(seed: int, classes: int, shift: float = 0.0) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -27,8 +28,8 @@ def _cases(seed: int, classes: int, shift: float = 0.0) -> tuple[list[torch.Tens
 
 def _miou(decoder, logits, labels) -> float:
     classes = logits[0].shape[0]
-    total = sum(confusion_matrix(y.numpy(), decoder(x).numpy(), classes) for x, y in zip(logits, labels, strict=True))
-    return float(foreground_mean(iou(np.asarray(total))))
+    total = sum(confusion_matrix(decoder(x)[None], y[None], classes) for x, y in zip(logits, labels, strict=True))
+    return float(foreground_iou(np.asarray(total)))
 
 
 @settings(max_examples=25, deadline=None)

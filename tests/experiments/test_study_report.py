@@ -17,8 +17,9 @@ from pages.html_check import parse
 from monai_margincal.experiments import Study, published, run_study, write_study_report
 from monai_margincal.experiments.figures import overview_figure
 from monai_margincal.experiments.results import collect_runs, on_common_seeds, results_csv, summarise
-from monai_margincal.experiments.scores import foreground_mean, iou
+from monai_margincal.experiments.scores import foreground_iou
 from monai_margincal.experiments.tables import Table
+from monai_margincal.metrics import class_iou
 from monai_margincal.pages import render
 
 
@@ -44,8 +45,8 @@ def test_csv_has_a_row_per_run_and_decoder(finished, files):
     assert len(rows) == 7 * 2
     run = collect_runs(study, output)[0]
     matrix = run.confusion("argmax").sum(0)
-    assert float(rows[0]["miou"]) == pytest.approx(float(foreground_mean(iou(matrix))), abs=1e-6)
-    assert float(rows[0]["iou_a"]) == pytest.approx(float(iou(matrix)[1]), abs=1e-6)
+    assert float(rows[0]["miou"]) == pytest.approx(float(foreground_iou(matrix)), abs=1e-6)
+    assert float(rows[0]["iou_a"]) == pytest.approx(float(class_iou(matrix)[1]), abs=1e-6)
     assert "iou_background" not in rows[0]
     assert rows[0]["cell"] == run.cell.key
     assert files["results.csv"].read_text() == results_csv(collect_runs(study, output))

@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 from monai.data import MetaTensor
 from shared import SHARED, needs_shared
 
-from monai_margincal.metrics import class_iou, class_precision, class_recall, confusion, confusion_matrix
+from monai_margincal.experiments.cases import Case
+from monai_margincal.experiments.decoders import ArgmaxDecoder
+from monai_margincal.experiments.evaluation import evaluate, validation_curve_point
+from monai_margincal.losses import RunningConfusion
+from monai_margincal.metrics import (
+    DatasetIoU,
+    class_iou,
+    class_precision,
+    class_recall,
+    confusion,
+    confusion_matrix,
+    count_pairs,
+)
 
 
 def literal_matrix(predicted, true, num_classes, ignore_index=None) -> np.ndarray:
@@ -92,6 +104,73 @@ def test_many_classes_of_a_real_abdomen():
     found = confusion_matrix(torch.from_numpy(label)[None], torch.from_numpy(label)[None], 118)
     np.testing.assert_array_equal(found.diagonal(), np.bincount(label.ravel(), minlength=118))
     assert found.sum() == label.size
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 60), st.integers(0, 2**31 - 1))
+def test_iou_recall_precision_by_sets(classes, voxels, seed):
+    predicted, true = np.random.RandomState(seed).randint(classes, size=(2, voxels)).astype(np.uint8)
+    matrix = confusion_matrix(torch.as_tensor(predicted)[None], torch.as_tensor(true)[None], classes)
+    found = [of(matrix.numpy(), absent=1.0) for of in (class_iou, class_recall, class_precision)]
+    for k in range(classes):
+        is_k, said = set(np.flatnonzero(true == k)), set(np.flatnonzero(predicted == k))
+        assert found[0][k] == pytest.approx(len(is_k & said) / len(is_k | said) if is_k | said else 1)
+        assert found[1][k] == pytest.approx(len(is_k & said) / len(is_k) if is_k else 1)
+        assert found[2][k] == pytest.approx(len(is_k & said) / len(said) if said else 1)
+
+
+@pytest.mark.parametrize("absent", [1.0, 0.0, np.nan])
+def test_what_is_absent_is_an_argument_for_tensors_and_arrays(absent):
+    matrix = torch.tensor([[8, 2, 0], [0, 0, 0], [0, 0, 0]])
+    expected = {class_iou: [0.8, 0, absent], class_recall: [0.8, absent, absent], class_precision: [1, 0, absent]}
+    for function, values in expected.items():
+        tensor, array = function(matrix, absent), function(matrix.numpy(), absent)
+        assert isinstance(tensor, torch.Tensor)
+        assert isinstance(array, np.ndarray)
+        np.testing.assert_allclose(tensor, values)
+        np.testing.assert_array_equal(tensor, array)
+
+
+class Constant(torch.nn.Module):
+    """A network that answers with the same logits whatever it sees."""
+
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = logits
+
+    def forward(self, images):
+        return self.logits.expand(len(images), *self.logits.shape[1:])
+
+
+def test_metric_controller_and_study_find_one_matrix():
+    """Called with the same two arrays, far from symmetric, so that swapped arguments or axes would show."""
+    predicted = torch.tensor([[0, 1, 2, 1], [1, 1, 2, 2], [0, 2, 0, 2], [1, 1, 1, 2]])
+    true = torch.tensor([[0, 0, 0, 0], [0, 1, 1, 2], [0, 1, 0, 0], [2, 1, 0, 0]])
+    expected = literal_matrix(predicted, true, 3)
+    assert not (expected == expected.T).all()
+    logits = one_hot(predicted, 3)[None]
+
+    metric = DatasetIoU(3)
+    metric(predicted[None, None], true[None, None])
+    controller = RunningConfusion(3)
+    controller.update(logits, true[None])
+    case = Case("one", torch.zeros(1, 4, 4), true.to(torch.uint8))
+    where = {"sample_size": (4, 4), "slice_axis": None, "device": torch.device("cpu")}
+    study = evaluate(Constant(logits), {"argmax": ArgmaxDecoder()}, [case], [case], **where)
+    _, curve_point = validation_curve_point(Constant(logits), lambda *_: torch.zeros(()), [case], **where)
+
+    np.testing.assert_array_equal(confusion_matrix(predicted[None], true[None], 3), expected)
+    np.testing.assert_array_equal(metric.confusion_matrix, expected)
+    np.testing.assert_allclose(controller.matrix * true.numel(), expected)
+    np.testing.assert_array_equal(study.confusion["argmax"], [expected])
+    np.testing.assert_array_equal(study.validation_confusion["argmax"], expected)
+    assert curve_point == pytest.approx(float(metric.aggregate())) == pytest.approx(float(controller.iou[1:].mean()))
+
+
+@pytest.mark.parametrize("valid", [None, torch.ones(7, dtype=torch.bool)])
+def test_no_voxel_is_a_matrix_of_zeros(valid):
+    none = torch.zeros(0, dtype=torch.int64)
+    assert count_pairs(none, none, 2, None if valid is None else valid[:0]).tolist() == [[0, 0], [0, 0]]
 
 
 def test_iou_recall_precision_by_hand():

@@ -154,7 +154,7 @@ def _checks_of_a_file(workflow: Workflow, metadata: Mapping[str, Any], chains: d
         checks.append(("readable formats", lambda: check_formats(metadata, parser, place)))
     checks.append(("a network that can be run", lambda: check_network(workflow)))
     for id in _CHAINS[workflow.kind]:
-        checks.append(("readable preprocessing", partial(_keep_chain, parser, id, place, chains)))
+        checks.append(("readable preprocessing", partial(_keep_chain, parser, id, place, chains=chains)))
     return checks
 
 

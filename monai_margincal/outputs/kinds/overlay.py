@@ -66,4 +66,11 @@ def view_in_lps(scan: str, image: torch.Tensor, mask: Any) -> SegmentationView:
         spacing[axis] = length
     x, y, z = spacing
     voxels = int((turned[1] > 0).sum())
-    return SegmentationView(os.path.basename(scan), turned[0], None, turned[1], (x, y, z), f"{voxels:,} voxels")  # noqa: PTH119
+    return SegmentationView(
+        title=os.path.basename(scan),  # noqa: PTH119 - of text that may name no file
+        image=turned[0],
+        truth=None,
+        prediction=turned[1],
+        spacing=(x, y, z),
+        caption=f"{voxels:,} voxels",
+    )

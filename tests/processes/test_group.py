@@ -11,9 +11,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from monai_margincal.processes import end_process_group, start_process_group
+from monai_margincal.processes import end_process_group, group_size, own_rank, start_process_group
 
-THREADS_AT_EXIT = Path(__file__).parent / "threads_at_exit"
+THREADS_AT_EXIT = Path(__file__).parents[1] / "threads_at_exit"
 
 WORKER = """
 import os
@@ -70,6 +70,27 @@ def group_of_the_caller(tmp_path):
 def test_a_group_of_the_caller_is_kept(group_of_the_caller):
     start_process_group("cpu")
     assert dist.group.WORLD is group_of_the_caller
+
+
+def test_without_a_group_one_process_does_it_all():
+    assert (own_rank(), group_size()) == (0, 1)
+
+
+def test_a_group_of_one(group_of_the_caller):
+    assert (own_rank(), group_size()) == (0, 1)
+
+
+def test_ranks_are_told_apart_without_torch():
+    """Counting files needs neither its seconds nor its memory."""
+    code = """
+import sys
+from monai_margincal.processes import end_process_group, gather, own_rank, share_of
+assert (own_rank(), share_of("ab"), gather(lambda: 1)) == (0, ["a", "b"], [1])
+end_process_group()
+print(sorted({"torch", "numpy", "monai"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_ended_twice(group_of_the_caller):

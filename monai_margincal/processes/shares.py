@@ -1,39 +1,40 @@
-"""Sharing a count between the processes of one torch.distributed group."""
+"""Sharing work between the processes of one torch.distributed group; without a group, one process does it all."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from .group import group_size, own_rank
+
+__all__ = ["gather", "is_split_by_rank", "share_of"]
 
 T = TypeVar("T")
 
 
-def group_size() -> int:
-    """Processes in the default group, 1 where there is none."""
-    # a group cannot exist before torch.distributed is imported, and counting files does without
-    dist = sys.modules.get("torch.distributed")
-    return dist.get_world_size() if dist is not None and dist.is_available() and dist.is_initialized() else 1
-
-
-def own_rank() -> int:
-    """Rank of this process, 0 where there is no group."""
-    return sys.modules["torch.distributed"].get_rank() if group_size() > 1 else 0
-
-
 def share_of(items: Sequence[T]) -> list[T]:
-    """Every n-th item, beginning at this process's rank: shares differ by one item at most and may be empty."""
+    """Every n-th item, beginning at this process's rank: shares differ by one item at most and may be empty.
+
+    Example:
+        >>> share_of(["a", "b", "c"])
+        ['a', 'b', 'c']
+    """
     return list(items[own_rank() :: group_size()])
 
 
 def gather(work: Callable[[], T]) -> list[T]:
     """Do ``work`` on every rank and give all results, in the order of the ranks, to every rank.
 
-    What is sent are the results (class counts of cases), never labels. A rank whose work fails does not leave the others
-    waiting: all of them raise its error.
+    Results are sent as pickled Python objects, so they should be small: class counts, not labels. A rank whose work fails does
+    not leave the others waiting: all of them raise its error.
 
     Raises:
-        ValueError, FileNotFoundError, TypeError: the error of the lowest rank that failed.
+        ValueError, FileNotFoundError, TypeError: the error of the lowest rank that failed, with its rank in front where it
+            was another one.
+
+    Example:
+        >>> gather(lambda: 3)
+        [3]
     """
     if group_size() == 1:
         return [work()]

@@ -1,14 +1,20 @@
-"""Begin and end the processes of one job so that none of them crashes after its work is done."""
+"""The processes of one job: begin and end them so that none crashes after its work is done, and tell them apart.
+
+Nothing here imports torch before there is a reason to: counting files does without.
+"""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import importlib
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.distributed as dist
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["end_process_group", "group_size", "own_rank", "start_process_group"]
 
 
 def start_process_group(device: torch.device | str = "cpu", **options: Any) -> None:
@@ -34,6 +40,9 @@ def start_process_group(device: torch.device | str = "cpu", **options: Any) -> N
         'gloo'
         >>> end_process_group()
     """
+    import torch
+    import torch.distributed as dist
+
     on_cuda = torch.device(device).type == "cuda"
     if not dist.is_initialized():
         importlib.import_module("torch.distributed.nn.functional")
@@ -50,11 +59,39 @@ def end_process_group() -> None:
     Example:
         >>> end_process_group()
     """
-    if dist.is_initialized():
+    if _group_exists():
+        import torch.distributed as dist
+
         group = [dist.group.WORLD]
         dist.destroy_process_group()
         # the frames that hold the network return after this; at exit, while the interpreter still lives, nobody does
         atexit.register(_release, group)
+
+
+def group_size() -> int:
+    """Processes in the default group, 1 where there is none.
+
+    Example:
+        >>> group_size()
+        1
+    """
+    return sys.modules["torch.distributed"].get_world_size() if _group_exists() else 1
+
+
+def own_rank() -> int:
+    """Rank of this process in the default group, 0 where there is none.
+
+    Example:
+        >>> own_rank()
+        0
+    """
+    return sys.modules["torch.distributed"].get_rank() if _group_exists() else 0
+
+
+def _group_exists() -> bool:
+    # a group cannot exist before torch.distributed is imported
+    dist = sys.modules.get("torch.distributed")
+    return dist is not None and dist.is_available() and dist.is_initialized()
 
 
 def _release(group: list[Any]) -> None:

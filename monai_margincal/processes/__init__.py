@@ -1,0 +1,16 @@
+"""The processes of one job: their group, their shares of the work, and (`tensors`) the numbers that they add up."""
+
+from __future__ import annotations
+
+from .group import end_process_group, group_size, own_rank, start_process_group
+from .shares import gather, is_split_by_rank, share_of
+
+__all__ = [
+    "end_process_group",
+    "gather",
+    "group_size",
+    "is_split_by_rank",
+    "own_rank",
+    "share_of",
+    "start_process_group",
+]
