@@ -217,7 +217,7 @@ def _picture(output: Path, masks: dict[str, str], rows: dict[str, dict[str, floa
             _case("images", case),
             _case("labels", case),
             mask,
-            f"lesion IoU {rows[case]['lesion']:.2f}, whole volume",
+            caption=f"lesion IoU {rows[case]['lesion']:.2f}, whole volume",
         )
         for case, mask in masks.items()
     ]

@@ -88,7 +88,9 @@ def load_view(
         volumes[name] = np.asanyarray(turned.dataobj)
         x, y, z = (float(edge) for edge in turned.header.get_zooms()[:3])
         spacing = (x, y, z)
-    return SegmentationView(title, volumes["image"], volumes["truth"], volumes["prediction"], spacing, caption)
+    return SegmentationView(
+        title, volumes["image"], volumes["truth"], volumes["prediction"], spacing=spacing, caption=caption
+    )
 
 
 def save_overlay(

@@ -84,7 +84,7 @@ def report_data(
             }
             for name, values in cases.items()
         },
-        "margins": _margins(raw, tau, upsilon, normalization, curve_taus),
+        "margins": _margins(raw, tau, upsilon, normalization, curve_taus=curve_taus),
         "drift": None if after is None else _drift(raw, after),
         "findings": [finding.to_dict() for finding in findings],
         "geometry": None if scan is None else _geometry(scan),
