@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+#: rooms whose tests run whole bundles, studies, pictures and clients: minutes together, though none of them alone
+SLOW_ROOMS = ("benchmarks", "clients", "experiments", "outputs", "shipped_bundles")
 
 # Triton decides at its import whether kernels run on the CPU; any test may be the first to import it.
 os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -14,3 +21,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     import torch
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what takes minutes out of ``-m "not slow"``."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.path.relative_to(HERE).parts[0] in SLOW_ROOMS:
+            item.add_marker(pytest.mark.slow)

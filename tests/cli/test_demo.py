@@ -15,6 +15,8 @@ from monai_margincal import ClassCounts, class_margins
 from monai_margincal.cli import main
 from monai_margincal.samples import sample_dir
 
+pytestmark = pytest.mark.slow
+
 
 def demo(output, *words):
     return subprocess.run(

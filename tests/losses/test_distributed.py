@@ -13,6 +13,7 @@ import torch.distributed as dist
 WORKER = Path(__file__).with_name("distributed_worker.py")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="torch was built without gloo")
 def test_two_processes(tmp_path):
     processes = []

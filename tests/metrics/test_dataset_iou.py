@@ -387,6 +387,7 @@ def worker(rank: int, port: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(tmp_path):
     """Uneven numbers of batches, and a rank without any: the same numbers on every rank as in one process."""
     with socket.socket() as probe:

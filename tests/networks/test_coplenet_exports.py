@@ -125,14 +125,10 @@ def test_export_at_sizes_not_exported(network, example, shapes):
     check_program(exported(network, example).module(), network, shapes, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "example", "shapes"),
-    [
-        (("batch", "bilinear"), *PLANES),
-        (("group", "bilinear"), *VOLUMES),
-        *(pytest.param(o, *PLANES, marks=pytest.mark.slow) for o in OPTIONS if o != ("batch", "bilinear")),
-        *(pytest.param(o, *VOLUMES, marks=pytest.mark.slow) for o in OPTIONS if o != ("group", "bilinear")),
-    ],
+    [(option, *sizes) for sizes in (PLANES, VOLUMES) for option in OPTIONS],
     indirect=["network"],
 )
 def test_onnx_at_sizes_not_exported(network, example, shapes):

@@ -44,6 +44,7 @@ def run_two(tmp_path, start, end):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_no_thread_of_gloo_outlives_the_interpreter(tmp_path):
     """pytorch/pytorch pull request 179291: the last tensor of a collective is dropped by a thread, too late."""
     code, output = run_two(tmp_path, "start_process_group('cpu')", "end_process_group()")

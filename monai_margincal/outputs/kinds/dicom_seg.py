@@ -142,6 +142,7 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
     Raises:
         ValueError: ``folder`` is no folder, holds no DICOM files, or none of its series lies on the grid.
     """
+    require("pydicom", extra="dicom", purpose="writing DICOM SEG")
     import pydicom
 
     if not Path(folder).is_dir():
