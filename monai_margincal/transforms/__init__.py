@@ -11,6 +11,7 @@ from .lung_region import (
     LungRegionCropDict,
     find_lung_region,
 )
+from .nifti_reader import NiftiReader
 from .ras_affine import AffineToRAS, AffineToRASD, AffineToRASd, AffineToRASDict
 from .same_grid import CheckSameGridD, CheckSameGridd, CheckSameGridDict
 
@@ -31,6 +32,7 @@ __all__ = [
     "LungRegionCropD",
     "LungRegionCropDict",
     "LungRegionCropd",
+    "NiftiReader",
     "counts_in_meta",
     "find_lung_region",
 ]

@@ -1,0 +1,108 @@
+"""Where the voxels of a NIfTI file lie: one rule for reading scans, counting labels and writing masks.
+
+A NIfTI header can say it three times. The standard's order is: the sform where its code is above 0, else the qform where its
+code is above 0, else the voxel sizes (``pixdim``) alone, which leave left and right and the position open. The lengths are in
+the header's own unit (``xyzt_units``): metres, millimetres or micrometres; no unit means millimetres.
+
+Source: NIfTI-1 data format, "3D image (volume) orientation and location in space" (nifti1.h, NIfTI DFWG).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+#: code of the unit of length in the three lowest bits of ``xyzt_units`` -> millimetres
+_MILLIMETRES = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}
+
+#: what a header says about places, apart from the size and the type of the voxels
+_FIELDS = (
+    *("sform_code", "srow_x", "srow_y", "srow_z"),
+    *("qform_code", "quatern_b", "quatern_c", "quatern_d", "qoffset_x", "qoffset_y", "qoffset_z"),
+    *("pixdim", "xyzt_units"),
+)
+
+
+def nifti_affine(header: Any, where: str) -> np.ndarray:
+    """From voxel indices to millimetres in RAS orientation, float64 (4, 4), by the standard's rule.
+
+    Args:
+        header: a nibabel header of NIfTI-1 or NIfTI-2. One of Analyze 7.5 has sizes only.
+        where: the file, for messages.
+
+    Raises:
+        ValueError: the unit of length is unknown, or the quaternion of the qform that counts is none.
+
+    Warns:
+        UserWarning: the header has neither an sform nor a qform.
+
+    Example:
+        >>> import nibabel
+        >>> header = nibabel.Nifti1Header()
+        >>> header.set_sform(np.diag([0.0007, 0.0007, 0.005, 1]), code=1)
+        >>> header.set_xyzt_units("meter")
+        >>> nifti_affine(header, "ct.nii").diagonal().round(4).tolist()
+        [0.7, 0.7, 5.0, 1.0]
+    """
+    if "sform_code" in header and int(header["sform_code"]) > 0:
+        affine = np.array(header.get_sform(), dtype=np.float64)
+    elif "qform_code" in header and int(header["qform_code"]) > 0:
+        try:
+            affine = np.array(header.get_qform(), dtype=np.float64)
+        except Exception as error:  # nibabel's own HeaderDataError, or a ValueError of the quaternion
+            raise ValueError(f"{where}: found a qform that is no rotation ({error}), expected a unit quaternion") from error
+    else:
+        warnings.warn(
+            f"{where}: found neither an sform nor a qform in the NIfTI header, expected one: left and right and the position "
+            "are taken as nibabel takes them (first axis to the left, origin in the middle), sizes from pixdim",
+            stacklevel=2,
+        )
+        affine = np.array(header.get_base_affine(), dtype=np.float64)
+    affine[:3] *= _unit(header, where)
+    return affine
+
+
+def _unit(header: Any, where: str) -> float:
+    """Millimetres per unit of length."""
+    code = int(header["xyzt_units"]) & 0b111 if "xyzt_units" in header else 0
+    if code not in _MILLIMETRES:
+        raise ValueError(f"{where}: found the unit of length {code} in the NIfTI header, expected 0 (mm), 1 (m), 2 (mm) or 3 (um)")
+    return _MILLIMETRES[code]
+
+
+def placement(header: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
+    """What a header says about places, to be put into the header of a file on the same grid; None for other formats.
+
+    Args:
+        header: a nibabel header, or the metadata that MONAI's readers make of one.
+
+    Example:
+        >>> placement({"space": "left-posterior-superior"}) is None
+        True
+    """
+    if not all(field in header for field in _FIELDS):
+        return None
+    return {field: np.array(header[field]) for field in _FIELDS}
+
+
+def place(header: Any, places: Mapping[str, np.ndarray]) -> None:
+    """Put `placement` into a header: both forms, both codes, sizes and unit, so that every reader puts both files alike.
+
+    Example:
+        >>> import nibabel
+        >>> scan, mask = nibabel.Nifti1Header(), nibabel.Nifti1Header()
+        >>> scan.set_qform(np.diag([2.0, 2.0, 4.0, 1.0]), code=1)
+        >>> place(mask, placement(scan))
+        >>> int(mask["qform_code"]), int(mask["sform_code"]), mask.get_qform().diagonal().tolist()
+        (1, 0, [2.0, 2.0, 4.0, 1.0])
+    """
+    for field in _FIELDS:
+        value = places[field]
+        # the steps of further axes (time) belong to the scan alone
+        if field == "pixdim":
+            header["pixdim"][:4] = value[:4]
+        else:
+            header[field] = value
