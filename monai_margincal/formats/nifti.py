@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import naming_files
 from .format import STREAM, Format
 from .label_image import LabelImage, VoxelBody, voxel_count
+from .nifti_geometry import nifti_affine
 
 #: size of the header as written in its first four bytes -> (nibabel's class, first byte where voxels may lie, magic strings)
 _HEADERS: dict[int, tuple[str, int, tuple[bytes, ...]]] = {
@@ -132,7 +133,7 @@ def _affine(header: Any) -> np.ndarray | None:
     from nibabel.spatialimages import HeaderDataError
 
     try:
-        affine = header.get_best_affine()
+        affine = nifti_affine(header, "")
     except (ValueError, HeaderDataError):
         # a broken orientation does not change how many voxels there are
         return None

@@ -9,7 +9,6 @@ Source: NIfTI-1 data format, "3D image (volume) orientation and location in spac
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,8 +35,8 @@ def nifti_affine(header: Any, where: str) -> np.ndarray:
     Raises:
         ValueError: the unit of length is unknown, or the quaternion of the qform that counts is none.
 
-    Warns:
-        UserWarning: the header has neither an sform nor a qform.
+    With neither form, where `has_orientation` is False, the first axis is taken to point to the left and the origin to lie in
+    the middle, as nibabel does; only the sizes mean something then.
 
     Example:
         >>> import nibabel
@@ -53,23 +52,33 @@ def nifti_affine(header: Any, where: str) -> np.ndarray:
         try:
             affine = np.array(header.get_qform(), dtype=np.float64)
         except Exception as error:  # nibabel's own HeaderDataError, or a ValueError of the quaternion
-            raise ValueError(f"{where}: found a qform that is no rotation ({error}), expected a unit quaternion") from error
+            raise ValueError(
+                f"{where}: found a qform that is no rotation ({error}), expected a unit quaternion"
+            ) from error
     else:
-        warnings.warn(
-            f"{where}: found neither an sform nor a qform in the NIfTI header, expected one: left and right and the position "
-            "are taken as nibabel takes them (first axis to the left, origin in the middle), sizes from pixdim",
-            stacklevel=2,
-        )
         affine = np.array(header.get_base_affine(), dtype=np.float64)
     affine[:3] *= _unit(header, where)
     return affine
+
+
+def has_orientation(header: Any) -> bool:
+    """Whether a header says more than the sizes of the voxels: an sform or a qform with a code above 0.
+
+    Example:
+        >>> import nibabel
+        >>> has_orientation(nibabel.Nifti1Header())
+        False
+    """
+    return any(form in header and int(header[form]) > 0 for form in ("sform_code", "qform_code"))
 
 
 def _unit(header: Any, where: str) -> float:
     """Millimetres per unit of length."""
     code = int(header["xyzt_units"]) & 0b111 if "xyzt_units" in header else 0
     if code not in _MILLIMETRES:
-        raise ValueError(f"{where}: found the unit of length {code} in the NIfTI header, expected 0 (mm), 1 (m), 2 (mm) or 3 (um)")
+        raise ValueError(
+            f"{where}: found the unit of length {code} in the NIfTI header, expected 0 or 2 (mm), 1 (m) or 3 (micrometres)"
+        )
     return _MILLIMETRES[code]
 
 
@@ -85,7 +94,10 @@ def placement(header: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
     """
     if not all(field in header for field in _FIELDS):
         return None
-    return {field: np.array(header[field]) for field in _FIELDS}
+    places = {field: np.array(header[field]) for field in _FIELDS}
+    if "original_pixdim" in header:  # MONAI's own copy: its transforms write the sizes of what they made over the first
+        places["pixdim"] = np.array(header["original_pixdim"])
+    return places
 
 
 def place(header: Any, places: Mapping[str, np.ndarray]) -> None:

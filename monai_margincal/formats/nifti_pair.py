@@ -12,6 +12,7 @@ from ..errors import naming_files
 from .format import Format
 from .label_image import LabelImage, voxel_count
 from .nifti import load_with_nibabel, shape_and_dtype
+from .nifti_geometry import nifti_affine
 
 _EXPECTED = "a NIfTI label (.hdr and .img)"
 
@@ -30,13 +31,14 @@ def describe_nifti_pair(path: Path) -> LabelImage:
         shape, dtype = shape_and_dtype(path, image.header)
         voxels_file = Path(image.file_map["image"].filename)
         needed = int(image.dataobj.offset) + voxel_count(path, shape) * dtype.itemsize
-        affine = image.affine if image.affine is not None and np.isfinite(image.affine).all() else None
+        # one of Analyze has no forms, but perhaps a file beside it that says where its voxels lie
+        affine = nifti_affine(image.header, str(path)) if "sform_code" in image.header else image.affine
         return LabelImage(
             path,
             format="NIfTI pair",
             shape=shape,
             dtype=dtype.name,
-            affine=affine,
+            affine=affine if affine is not None and np.isfinite(affine).all() else None,
             body=None,
             reader="nibabel",
             load=lambda: load_with_nibabel(path, voxels_file, needed),

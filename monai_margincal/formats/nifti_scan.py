@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ..files import verify_gzip
 from ..geometry import spans_volume
 from .nifti import FORMAT as NIFTI
+from .nifti_geometry import has_orientation, nifti_affine
 
 
 def check_nifti(path: Path) -> None:
@@ -22,9 +22,12 @@ def check_nifti(path: Path) -> None:
         path: file of a scan.
 
     Raises:
-        ValueError: the header's affine is singular or not finite.
+        ValueError: the header's affine is singular or not finite, its unit of length unknown, its quaternion none.
         OSError: the compressed data do not fit their checksum or are followed by something else; they raise other errors where
             they are cut off or cannot be decoded, see :func:`monai_margincal.files.verify_gzip`.
+
+    Warns:
+        UserWarning: the header says sizes alone, so that left and right are a guess.
     """
     if not path.name.lower().endswith(NIFTI.suffixes):
         return
@@ -32,8 +35,14 @@ def check_nifti(path: Path) -> None:
         verify_gzip(path)
     import nibabel
 
-    header: Any = nibabel.load(path)  # of version 1 or 2
-    affine = np.asarray(header.affine, dtype=np.float64)
+    image: Any = nibabel.load(path)  # of version 1 or 2
+    affine = nifti_affine(image.header, str(path))
     if not spans_volume(affine):
         rows = [[float(f"{value:.6g}") for value in row] for row in affine[:3]]
         raise ValueError(f"its header's affine {rows} spans no volume, expected three directions in mm")
+    if not has_orientation(image.header):
+        warnings.warn(
+            f"{path}: found neither an sform nor a qform in the NIfTI header, expected one: left and right are taken as nibabel "
+            "takes them (first axis to the left), the sizes from pixdim",
+            stacklevel=5,
+        )
