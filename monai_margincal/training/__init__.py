@@ -1,10 +1,18 @@
-"""What a bundle's training needs beside MONAI's engines: a warm-up loss, seeds per epoch, a complete state in a whole file."""
+"""What a training needs besides MONAI's engines: its session, a warm-up loss, seeds per epoch, states in whole files."""
 
 from __future__ import annotations
 
 from .epoch_seed import EpochSeedHandler
+from .session import TrainingSession
 from .training_state import TrainingState
 from .warm_up import WarmUpHandler, WarmUpLoss
 from .whole_files import WholeFileCheckpointSaver
 
-__all__ = ["EpochSeedHandler", "TrainingState", "WarmUpHandler", "WarmUpLoss", "WholeFileCheckpointSaver"]
+__all__ = [
+    "EpochSeedHandler",
+    "TrainingSession",
+    "TrainingState",
+    "WarmUpHandler",
+    "WarmUpLoss",
+    "WholeFileCheckpointSaver",
+]
