@@ -208,7 +208,7 @@ def config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Path
 
 
 def _written(config: Mapping[str, Any], folder: Path | None) -> set[str]:
-    """Keys, and keys of groups, in those files of the folder that were merged into the configuration: all their keys are in it."""
+    """Keys, and keys of groups, in the folder's files that were merged into the configuration: all their keys are in it."""
     from monai.bundle import ConfigParser
 
     written: set[str] = set()
