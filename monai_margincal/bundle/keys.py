@@ -1,4 +1,4 @@
-"""Which top-level keys of a configuration do something, by its text alone.
+"""Which keys of a configuration do something, by its text alone.
 
 No list of allowed keys is needed: a key does something if another part of the configuration refers to it (``@key``, ``%key``),
 or if MONAI itself looks it up.
@@ -53,77 +53,46 @@ def unused_keys(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[
     ]
 
 
-<<<<<<< HEAD
-=======
-def refuse_unknown_keys(entries: Iterable[str] = ()) -> None:
-    """Raise if a flag set a top-level key that does nothing; meant for a bundle's ``initialize``.
+def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[str]:
+    """Name the keys in groups, such as ``train``, that have no effect. A group is a dictionary that is no component.
 
-    ``"initialize": [{"_target_": "monai_margincal.bundle.refuse_unknown_keys"}, ...]`` makes
-    ``python -m monai.bundle run --config_file configs/train.json --epochz 3`` an error instead of a run with the default. A key
-    of the bundle's own files is never refused: it loses its effect when somebody replaces the component that used it. A key of
-    another file of the bundle is, as ``--cases`` of the inference in a training.
-
-    Args:
-        entries: keys to accept although nothing refers to them. MONAI replaces macros (``%key``) before anything is
-            instantiated, so a top-level key that is used by macros only must be named here.
-
-    Raises:
-        ValueError: a top-level key has no effect; the message names it and the key that it resembles.
-        RuntimeError: not called by MONAI's config parser.
-
-    Example:
-        >>> from monai.bundle import ConfigParser
-        >>> parser = ConfigParser({
-        ...     "epochs": 3, "epochz": 4, "run": ["$print(@epochs)"],
-        ...     "initialize": [{"_target_": "monai_margincal.bundle.refuse_unknown_keys"}]})
-        >>> try:
-        ...     parser.get_parsed_content("initialize::0")
-        ... except RuntimeError as error:
-        ...     print(error.__cause__)
-        unknown key 'epochz' (did you mean 'epochs'?): nothing in the configuration refers to it
-    """
-    config, folder = config_being_resolved(sys._getframe(1))
-    unknown = keys_without_effect(config, folder, entries)
-    if unknown:
-        raise ValueError(describe_unknown(unknown, config))
-
-
-def keys_without_effect(config: Mapping[str, Any], folder: Path | None, entries: Iterable[str] = ()) -> list[str]:
-    """Name the keys that a flag set and that do nothing: top-level ones, and ones in a group such as ``train``.
-
-    A group is a dictionary that is no component. What it holds does something under the same conditions as a top-level key.
+    A key of a group has an effect if something refers to it or if it is one of MONAI's bundle properties.
 
     Args:
         config: as for `unused_keys`.
-        folder: where the bundle's files lie; no key that is written in them is named.
-        entries: further keys that something looks up by name.
+        entries: further ids, with ``#``, that something looks up by name.
+
+    Example:
+        >>> unused_in_groups({"train": {"handlers": ["@train#every"], "every": 1, "evrey": 2}})
+        ['train#evrey']
     """
-    written = _written(config, folder)
-    unknown = unused_keys(config, {*entries, *(key for key in written if "#" not in key)})
-    known = written | {id.replace("::", "#") for id in _property_ids()}
-    referred = {id.replace("::", "#") for id in _referred_ids(config)}
-    for group, content in config.items():
-        if not isinstance(content, Mapping) or "_target_" in content or group in _ENTRIES:
-            continue
-        for child in content:
-            id = f"{group}#{child}"
-            if not any(other == id or other.startswith(f"{id}#") for other in (known | referred)):
-                unknown.append(id)
-    return unknown
+    known = {id.replace("::", "#") for id in {*entries, *_property_ids(), *_referred_ids(config)}}
+    groups = {
+        group: content
+        for group, content in config.items()
+        if isinstance(content, Mapping) and "_target_" not in content and group not in _ENTRIES
+    }
+    ids = [f"{group}#{key}" for group, content in groups.items() for key in content]
+    # a reference to the whole group takes in whatever it holds
+    return [
+        id for id in ids if not any(f"{other}#".startswith(f"{id}#") or other == id.split("#")[0] for other in known)
+    ]
 
 
->>>>>>> 4c70e43 (Put a training's configuration on a diet: one loss, one session, one preparation, one data list)
 def describe_unknown(unknown: Iterable[str], config: Mapping[str, Any]) -> str:
-    """One line about keys without effect, with the keys that they may have been meant to be."""
+    """One line about keys without effect, with the keys that they may have been meant to be.
+
+    Example:
+        >>> describe_unknown(["tau"], {"loss": {"tau": 1.0}, "tau": 2.0})
+        "unknown key 'tau' (did you mean 'loss#tau'?): nothing in the configuration refers to it"
+    """
     listed = list(unknown)
-    nested = [id for id in _ids(config) if "#" in id and id not in listed]
-    others = [key for key in config if key not in listed]
+    others = [id for id in _ids(config) if id not in listed]
     shown = []
     for key in listed:
-        last = key.rsplit("#", 1)[-1]
-        # the key itself somewhere else says more than another one that looks like it
-        close = [id for id in nested if id.rsplit("#", 1)[1] == last][:1]
-        close = close or difflib.get_close_matches(key, nested if "#" in key else others, n=1)
+        # the same word further down says more than another word that looks like it
+        close = [id for id in others if id.rsplit("#", 1)[-1] == key.rsplit("#", 1)[-1]][:1]
+        close = close or difflib.get_close_matches(key, [id for id in others if ("#" in id) == ("#" in key)], n=1)
         shown.append(repr(key) + (f" (did you mean {close[0]!r}?)" if close else ""))
     noun = "key" if len(listed) == 1 else "keys"
     return f"unknown {noun} {', '.join(shown)}: nothing in the configuration refers to {'it' if len(listed) == 1 else 'them'}"
@@ -156,7 +125,7 @@ def _referred_ids(value: Any) -> Iterable[str]:
 
 
 def _texts(value: Any) -> Iterable[str]:
-    """Every text inside of an item."""
+    """Every text in an item."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
@@ -165,7 +134,7 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def _ids(value: Any, above: str = "") -> Iterable[str]:
-    """The id of every item, level by level of one branch."""
+    """The id of every item, with ``#``; metadata left aside."""
     children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         if key != "_meta_":
@@ -180,48 +149,3 @@ def _is_entry(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(True for _ in references(value))
     return isinstance(value, list) and bool(value) and all(isinstance(v, str) and v.startswith("$") for v in value)
-<<<<<<< HEAD
-=======
-
-
-def config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Path | None]:
-    """The configuration, as text, one of whose items is being instantiated, and the folder that it comes from.
-
-    MONAI hands an item its own arguments only, and a reference to everything would be a reference to itself; so the parser and
-    the workflow that are at work are looked for further up the stack.
-    """
-    from monai.bundle import ConfigParser, ConfigWorkflow
-
-    config: dict[str, Any] | None = None
-    while frame is not None:
-        owner = frame.f_locals.get("self")
-        if config is None and isinstance(owner, ConfigParser):
-            config = dict(owner[""])
-        elif config is not None and isinstance(owner, ConfigWorkflow):
-            return config, Path(owner.config_root_path)
-        frame = frame.f_back
-    if config is None:
-        raise RuntimeError(
-            "refuse_unknown_keys must be called by MONAI's config parser, from the initialize list of a bundle"
-        )
-    return config, None
-
-
-def _written(config: Mapping[str, Any], folder: Path | None) -> set[str]:
-    """Keys, and keys of groups, in the folder's files that were merged into the configuration: all their keys are in it."""
-    from monai.bundle import ConfigParser
-
-    written: set[str] = set()
-    for path in sorted(folder.glob("*")) if folder is not None else ():
-        if path.suffix not in (".json", ".yaml", ".yml") or path.stem == "metadata":
-            continue
-        content = {
-            str(key).lstrip("+").replace("::", "#"): value for key, value in ConfigParser.load_config_file(path).items()
-        }
-        if {key.split("#")[0] for key in content} <= set(config):
-            written |= {part for key in content for part in (key, key.split("#")[0])}
-            written |= {
-                f"{key}#{child}" for key, value in content.items() if isinstance(value, Mapping) for child in value
-            }
-    return written
->>>>>>> 4c70e43 (Put a training's configuration on a diet: one loss, one session, one preparation, one data list)

@@ -11,9 +11,9 @@ import torch.distributed as dist
 from monai.utils import set_determinism
 
 from ..processes import start_process_group
-from .keys import config_being_resolved, describe_unknown, keys_without_effect
 from .last_line import errors_in_one_line
 from .switches import refuse_texts
+from .unknown_flags import config_being_resolved, refuse_without_effect
 
 
 def prepare_run(
@@ -52,9 +52,7 @@ def prepare_run(
     """
     errors_in_one_line()
     config, folder = config_being_resolved(sys._getframe(1))
-    unknown = keys_without_effect(config, folder)
-    if unknown:
-        raise ValueError(describe_unknown(unknown, config))
+    refuse_without_effect(config, folder)
     refuse_texts(config)
     if distributed:
         start_process_group(device)

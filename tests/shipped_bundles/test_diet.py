@@ -24,7 +24,9 @@ LIMITS = {"train": (420, 50, 35)}
 def expressions(value):
     if isinstance(value, str):
         return int(value.startswith("$"))
-    return sum(map(expressions, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
+    return sum(
+        map(expressions, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+    )
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -75,7 +77,13 @@ def formatter():
 
 
 def test_the_form(formatter, tmp_path, capsys, monkeypatch):
-    config = {"a": [1, 2], "b": {"c": [[1], [2]], "d": None}, "e": [{"f": 1}], "g": {"h": {}}, "i": ["x" * 60, "y" * 60]}
+    config = {
+        "a": [1, 2],
+        "b": {"c": [[1], [2]], "d": None},
+        "e": [{"f": 1}],
+        "g": {"h": {}},
+        "i": ["x" * 60, "y" * 60],
+    }
     expected = "\n".join(
         [
             "{", '    "a": [1, 2],', '    "b": {"c": [[1], [2]], "d": null},', '    "e": [', '        {"f": 1}', "    ],",
