@@ -60,39 +60,41 @@ def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> 
 
     Args:
         config: as for `unused_keys`.
-        entries: further ids, with ``#``, that something looks up by name.
+        entries: further ids, with ``#``, or whole groups that something looks up by name.
 
     Example:
         >>> unused_in_groups({"train": {"handlers": ["@train#every"], "every": 1, "evrey": 2}})
         ['train#evrey']
     """
-    known = {id.replace("::", "#") for id in {*entries, *_property_ids(), *_referred_ids(config)}}
+    referred = {id.replace("::", "#") for id in _referred_ids(config)}
+    referred |= set(entries)
+    known = referred | {id.replace("::", "#") for id in _property_ids()}
+    # whoever refers to a whole group takes in whatever it holds
     groups = {
         group: content
         for group, content in config.items()
-        if isinstance(content, Mapping) and "_target_" not in content and group not in _ENTRIES
+        if isinstance(content, Mapping) and "_target_" not in content and group not in _ENTRIES | referred
     }
     ids = [f"{group}#{key}" for group, content in groups.items() for key in content]
-    # a reference to the whole group takes in whatever it holds
-    return [
-        id for id in ids if not any(f"{other}#".startswith(f"{id}#") or other == id.split("#")[0] for other in known)
-    ]
+    return [id for id in ids if not any(f"{other}#".startswith(f"{id}#") for other in known)]
 
 
 def describe_unknown(unknown: Iterable[str], config: Mapping[str, Any]) -> str:
-    """One line about keys without effect, with the keys that they may have been meant to be.
+    """One line about keys without effect, with the keys, at any level, that they may have been meant to be.
 
     Example:
         >>> describe_unknown(["tau"], {"loss": {"tau": 1.0}, "tau": 2.0})
         "unknown key 'tau' (did you mean 'loss#tau'?): nothing in the configuration refers to it"
     """
     listed = list(unknown)
-    others = [id for id in _ids(config) if id not in listed]
+    meant: dict[str, str] = {}
+    for id in sorted(set(_ids(config)) - set(listed), key=lambda id: (id.count("#"), id)):
+        last = id.rsplit("#", 1)[-1]
+        if not last.isdecimal() and not last.startswith("_"):
+            meant.setdefault(last, id)
     shown = []
     for key in listed:
-        # the same word further down says more than another word that looks like it
-        close = [id for id in others if id.rsplit("#", 1)[-1] == key.rsplit("#", 1)[-1]][:1]
-        close = close or difflib.get_close_matches(key, [id for id in others if ("#" in id) == ("#" in key)], n=1)
+        close = [meant[word] for word in difflib.get_close_matches(key.rsplit("#", 1)[-1], meant, n=1)]
         shown.append(repr(key) + (f" (did you mean {close[0]!r}?)" if close else ""))
     noun = "key" if len(listed) == 1 else "keys"
     return f"unknown {noun} {', '.join(shown)}: nothing in the configuration refers to {'it' if len(listed) == 1 else 'them'}"

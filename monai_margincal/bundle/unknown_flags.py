@@ -56,8 +56,9 @@ def refuse_without_effect(config: Mapping[str, Any], folder: Path | None, entrie
     Raises:
         ValueError: there is one, at the top level or in a group such as ``train``; the message names it.
     """
-    known = {*entries, *_written(config, folder)}
-    unknown = [*unused_keys(config, known), *unused_in_groups(config, known)]
+    entries, written = set(entries), _written(config, folder)
+    nested = {id for id in written if "#" in id}
+    unknown = [*unused_keys(config, entries | written), *unused_in_groups(config, entries | nested)]
     if unknown:
         raise ValueError(describe_unknown(unknown, config))
 

@@ -222,13 +222,8 @@ def main(arguments: list[str] | None = None) -> None:
                 f"| {row['images']} | {row['patch']} | {row['way']} | {row['milliseconds']:.1f} | "
                 f"{row['images_per_second']:.1f} | {row['ratio']:.2f} | {peak} |"
             )
-        about = {
-            **keys,
-            "loss": options.loss,
-            "features": "-".join(map(str, options.features)),
-            "machine": title,
-            "device": str(device),
-        }
+        about = {"loss": options.loss, "norm": options.norm, "features": "-".join(map(str, options.features))}
+        about |= {"machine": title, "device": str(device)}
         rows += [{**about, **row} for row in found]
     if on_gpu:
         reached = [row["ratio"] >= TARGET for row in rows if row["way"] == "recipe"]

@@ -257,7 +257,9 @@ def test_a_command_with_a_label_out_of_range(data, tmp_path):
 def test_a_command_with_an_unknown_key(data, tmp_path):
     code, line, printed = run(data, tmp_path, EVALUATE, sw_batchsize=4)
     assert code == 1, printed
-    assert line.startswith("error: ValueError: unknown key 'sw_batchsize' (did you mean 'sw_batch_size'?)"), printed
+    assert line.startswith(
+        "error: ValueError: unknown key 'sw_batchsize' (did you mean 'validate#inferer#sw_batch_size'?)"
+    ), printed
     assert not (tmp_path / "eval").exists()
 
 
