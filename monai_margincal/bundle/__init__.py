@@ -5,7 +5,8 @@ from __future__ import annotations
 from .keys import unused_keys
 from .last_line import errors_in_one_line
 from .locate import bundle_dir
+from .prepare_run import prepare_run
 from .switches import switches
 from .unknown_flags import refuse_unknown_keys
 
-__all__ = ["bundle_dir", "errors_in_one_line", "refuse_unknown_keys", "switches", "unused_keys"]
+__all__ = ["bundle_dir", "errors_in_one_line", "prepare_run", "refuse_unknown_keys", "switches", "unused_keys"]

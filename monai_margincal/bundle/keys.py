@@ -1,4 +1,4 @@
-"""Which top-level keys of a configuration do something, by its text alone.
+"""Which keys of a configuration do something, by its text alone.
 
 No list of allowed keys is needed: a key does something if another part of the configuration refers to it (``@key``, ``%key``),
 or if MONAI itself looks it up.
@@ -18,6 +18,8 @@ _ENTRIES = {"initialize", "run", "finalize", "imports", "_meta_", "displayable_c
 _TRACKING = {"run_name", "experiment_name", "tracking_uri", "save_execute_config"}
 
 _REFERENCE = re.compile(r"[@%](\w+)")
+#: the whole id that a reference names, with either separator
+_REFERRED_ID = re.compile(r"[@%](\w+(?:(?:#|::)\w+)*)")
 _IMPORT = re.compile(r"\$\s*(import|from)\s")
 
 
@@ -51,13 +53,48 @@ def unused_keys(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[
     ]
 
 
+def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[str]:
+    """Name the keys in groups, such as ``train``, that have no effect. A group is a dictionary that is no component.
+
+    A key of a group has an effect if something refers to it or if it is one of MONAI's bundle properties.
+
+    Args:
+        config: as for `unused_keys`.
+        entries: further ids, with ``#``, or whole groups that something looks up by name.
+
+    Example:
+        >>> unused_in_groups({"train": {"handlers": ["@train#every"], "every": 1, "evrey": 2}})
+        ['train#evrey']
+    """
+    referred = {id.replace("::", "#") for id in _referred_ids(config)}
+    referred |= set(entries)
+    known = referred | {id.replace("::", "#") for id in _property_ids()}
+    # whoever refers to a whole group takes in whatever it holds
+    groups = {
+        group: content
+        for group, content in config.items()
+        if isinstance(content, Mapping) and "_target_" not in content and group not in _ENTRIES | referred
+    }
+    ids = [f"{group}#{key}" for group, content in groups.items() for key in content]
+    return [id for id in ids if not any(f"{other}#".startswith(f"{id}#") for other in known)]
+
+
 def describe_unknown(unknown: Iterable[str], config: Mapping[str, Any]) -> str:
-    """One line about keys without effect, with the keys that they may have been meant to be."""
+    """One line about keys without effect, with the keys, at any level, that they may have been meant to be.
+
+    Example:
+        >>> describe_unknown(["tau"], {"loss": {"tau": 1.0}, "tau": 2.0})
+        "unknown key 'tau' (did you mean 'loss#tau'?): nothing in the configuration refers to it"
+    """
     listed = list(unknown)
-    others = [key for key in config if key not in listed]
+    meant: dict[str, str] = {}
+    for id in sorted(set(_ids(config)) - set(listed), key=lambda id: (id.count("#"), id)):
+        last = id.rsplit("#", 1)[-1]
+        if not last.isdecimal() and not last.startswith("_"):
+            meant.setdefault(last, id)
     shown = []
     for key in listed:
-        close = difflib.get_close_matches(key, others, n=1)
+        close = [meant[word] for word in difflib.get_close_matches(key.rsplit("#", 1)[-1], meant, n=1)]
         shown.append(repr(key) + (f" (did you mean {close[0]!r}?)" if close else ""))
     noun = "key" if len(listed) == 1 else "keys"
     return f"unknown {noun} {', '.join(shown)}: nothing in the configuration refers to {'it' if len(listed) == 1 else 'them'}"
@@ -65,27 +102,46 @@ def describe_unknown(unknown: Iterable[str], config: Mapping[str, Any]) -> str:
 
 def _property_keys() -> set[str]:
     """First parts of the IDs of MONAI's bundle properties."""
+    return {re.split(r"::|#", id)[0] for id in _property_ids()}
+
+
+def _property_ids() -> set[str]:
+    """The IDs of MONAI's bundle properties."""
     from monai.bundle.properties import InferProperties, MetaProperties, TrainProperties
     from monai.utils import BundlePropertyConfig
 
-    ids = [
-        item[BundlePropertyConfig.ID]
-        for table in (TrainProperties, InferProperties, MetaProperties)
-        for item in table.values()
-    ]
-    return {re.split(r"::|#", str(name))[0] for name in ids}
+    tables = (TrainProperties, InferProperties, MetaProperties)
+    return {str(item[BundlePropertyConfig.ID]) for table in tables for item in table.values()}
 
 
 def references(value: Any) -> Iterable[str]:
     """The top-level keys that an item's text refers to."""
+    for text in _texts(value):
+        yield from _REFERENCE.findall(text)
+
+
+def _referred_ids(value: Any) -> Iterable[str]:
+    """The ids that an item's text refers to."""
+    for text in _texts(value):
+        yield from _REFERRED_ID.findall(text)
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """Every text in an item."""
     if isinstance(value, str):
-        yield from _REFERENCE.findall(value)
-    elif isinstance(value, Mapping):
-        for child in value.values():
-            yield from references(child)
-    elif isinstance(value, list | tuple):
-        for child in value:
-            yield from references(child)
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for child in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(child)
+
+
+def _ids(value: Any, above: str = "") -> Iterable[str]:
+    """The id of every item, with ``#``; metadata left aside."""
+    children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        if key != "_meta_":
+            yield f"{above}{key}"
+            yield from _ids(child, f"{above}{key}#")
 
 
 def _is_entry(value: Any) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 _MEANT = {"true": True, "false": False}
 
 
@@ -31,3 +34,34 @@ def switches(**values: bool | str) -> dict[str, bool]:
             raise ValueError(f"{name}: found {value!r}, expected true or false")
         meant[name] = _MEANT[text]
     return meant
+
+
+def refuse_texts(config: Mapping[str, Any]) -> None:
+    """Raise where a component would be handed "true" or "false" as text, which `--loss#include_background false` makes of it.
+
+    Top-level keys are left alone, since they are read by `switches`, and so is ``_disabled_``, which MONAI reads itself.
+
+    Args:
+        config: the configuration as text.
+
+    Raises:
+        ValueError: a nested item is such a text; the message names its id.
+
+    Example:
+        >>> refuse_texts({"amp": "false", "loss": {"batch": "true"}})
+        Traceback (most recent call last):
+        ValueError: loss#batch: found the text 'true', expected True or False
+    """
+    for key, value in config.items():
+        if key != "_meta_":
+            _refuse_in(value, key)
+
+
+def _refuse_in(value: Any, id: str) -> None:
+    children = (
+        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    )
+    for key, child in children:
+        if isinstance(child, str) and child.strip().lower() in _MEANT and key != "_disabled_":
+            raise ValueError(f"{id}#{key}: found the text {child!r}, expected True or False")
+        _refuse_in(child, f"{id}#{key}")

@@ -5,30 +5,30 @@ MONAI adds an unknown top-level key to the configuration and goes on with the de
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .keys import describe_unknown, unused_keys
+from .keys import describe_unknown, unused_in_groups, unused_keys
 
 
 def refuse_unknown_keys(entries: Iterable[str] = ()) -> None:
-    """Raise if a flag set a top-level key that does nothing; meant for a bundle's ``initialize``.
+    """Raise if a flag set a key that does nothing; meant for a bundle's ``initialize``.
 
     ``"initialize": [{"_target_": "monai_margincal.bundle.refuse_unknown_keys"}, ...]`` makes
     ``python -m monai.bundle run --config_file configs/train.json --epochz 3`` an error instead of a run with the default. A key
     of the bundle's own files is never refused: it loses its effect when somebody replaces the component that used it. A key of
-    another file of the bundle is, as ``--cases`` of the inference in a training.
+    another file of the bundle is, as ``--cases`` of the inference in a training. Besides top-level keys those in a group such
+    as ``train`` are looked at; a component refuses an argument that it does not know by itself.
 
     Args:
         entries: keys to accept although nothing refers to them. MONAI replaces macros (``%key``) before anything is
             instantiated, so a top-level key that is used by macros only must be named here.
 
     Raises:
-        ValueError: a top-level key has no effect; the message names it and the key that it resembles.
+        ValueError: a key has no effect; the message names it and the key that it resembles.
         RuntimeError: not called by MONAI's config parser.
 
     Example:
@@ -42,13 +42,28 @@ def refuse_unknown_keys(entries: Iterable[str] = ()) -> None:
         ...     print(error.__cause__)
         unknown key 'epochz' (did you mean 'epochs'?): nothing in the configuration refers to it
     """
-    config, folder = _config_being_resolved(sys._getframe(1))
-    unknown = unused_keys(config, {*entries, *_declared(config, folder)})
+    refuse_without_effect(*config_being_resolved(sys._getframe(1)), entries)
+
+
+def refuse_without_effect(config: Mapping[str, Any], folder: Path | None, entries: Iterable[str] = ()) -> None:
+    """Raise if the configuration has a key without effect that none of the folder's files has.
+
+    Args:
+        config: the configuration as text.
+        folder: where the bundle's files lie, or None.
+        entries: as for `refuse_unknown_keys`.
+
+    Raises:
+        ValueError: there is one, at the top level or in a group such as ``train``; the message names it.
+    """
+    entries, written = set(entries), _written(config, folder)
+    nested = {id for id in written if "#" in id}
+    unknown = [*unused_keys(config, entries | written), *unused_in_groups(config, entries | nested)]
     if unknown:
         raise ValueError(describe_unknown(unknown, config))
 
 
-def _config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Path | None]:
+def config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Path | None]:
     """The configuration, as text, one of whose items is being instantiated, and the folder that it comes from.
 
     MONAI hands an item its own arguments only, and a reference to everything would be a reference to itself; so the parser and
@@ -71,14 +86,20 @@ def _config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Pat
     return config, None
 
 
-def _declared(config: Mapping[str, Any], folder: Path | None) -> set[str]:
-    """Top-level keys of those files in the folder that were merged into the configuration: all their keys are in it."""
+def _written(config: Mapping[str, Any], folder: Path | None) -> set[str]:
+    """Keys, and keys of groups, in the folder's files that were merged into the configuration: all their keys are in it."""
     from monai.bundle import ConfigParser
 
-    declared: set[str] = set()
+    written: set[str] = set()
     for path in sorted(folder.glob("*")) if folder is not None else ():
-        if path.suffix in (".json", ".yaml", ".yml") and path.stem != "metadata":
-            keys = {re.split(r"::|#", str(key).lstrip("+"))[0] for key in ConfigParser.load_config_file(path)}
-            if keys <= set(config):
-                declared |= keys
-    return declared
+        if path.suffix not in (".json", ".yaml", ".yml") or path.stem == "metadata":
+            continue
+        content = ConfigParser.load_config_file(path)
+        content = {str(key).lstrip("+").replace("::", "#"): value for key, value in content.items()}
+        groups = {key.split("#")[0] for key in content}
+        if groups <= set(config):
+            nested = {
+                f"{key}#{child}" for key, value in content.items() if isinstance(value, Mapping) for child in value
+            }
+            written |= {*groups, *content, *nested}
+    return written

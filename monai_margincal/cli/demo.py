@@ -88,8 +88,8 @@ def _count(output: Path) -> Any:
     from ..statistics import count_labels
 
     print(f"1  Count the labels of the training case {TRAINING_CASE}")
-    counts = count_labels([_case("labels", TRAINING_CASE)], num_classes=2, progress=False).named(
-        ["background", "lesion"]
+    counts = count_labels(
+        [_case("labels", TRAINING_CASE)], num_classes=2, progress=False, names=["background", "lesion"]
     )
     counts.to_json(output / "counts.json")
     margins = class_margins(counts)
@@ -103,15 +103,15 @@ def _count(output: Path) -> Any:
     return counts
 
 
-def _workflow(config: str, workflow_type: str, **overrides: Any) -> Any:
-    """A configuration of the shipped bundle, ready to run, as `python -m monai.bundle run` makes it."""
+def _workflow(configs: list[str], workflow_type: str, **overrides: Any) -> Any:
+    """Configurations of the shipped bundle, ready to run, as `python -m monai.bundle run` makes them."""
     from monai.bundle import ConfigWorkflow
 
     from ..bundle import bundle_dir
 
     root = Path(bundle_dir(BUNDLE))
     workflow = ConfigWorkflow(
-        config_file=str(root / "configs" / config),
+        config_file=[str(root / "configs" / config) for config in configs],
         meta_file=str(root / "configs" / "metadata.json"),
         logging_file=False,
         workflow_type=workflow_type,
@@ -129,7 +129,7 @@ def _train(output: Path, steps: int, seed: int) -> None:
 
     print(f"2  Train COPLE-Net for {steps} steps with the bundle {BUNDLE}")
     workflow = _workflow(
-        "train.json",
+        ["train.json", "losses/margin_dice.json"],
         "train",
         ckpt_dir=str(output / "models"),
         output_dir=str(output / "training"),
@@ -138,8 +138,8 @@ def _train(output: Path, steps: int, seed: int) -> None:
         class_counts=str(output / "counts.json"),
         epochs=steps,
         val_interval=steps,
-        save_interval=steps,
         seed=seed,
+        **{"train#save_interval": steps},
         **_SMALL,
     )
     trainer = workflow.trainer
@@ -161,7 +161,7 @@ def _segment(output: Path) -> dict[str, str]:
 
     print("3  Segment both cases")
     workflow = _workflow(
-        "inference.json",
+        ["inference.json"],
         "infer",
         dataset_dir=sample_dir("lung_ct"),
         output_dir=str(output / "masks"),

@@ -23,6 +23,7 @@ def count_labels(
     progress: bool = True,
     on_error: str = "raise",
     seed: int = 0,
+    names: Sequence[str] | None = None,
 ) -> ClassCounts:
     """Count the label voxels of every class over a whole data set, exactly.
 
@@ -54,6 +55,7 @@ def count_labels(
         on_error: ``"raise"`` stops at the first faulty case. ``"report"`` leaves faulty cases out of the count and says so in
             one warning that lists them; `scan_labels` gives them as ``failures``.
         seed: seed of random transforms.
+        names: what the classes are called, in the order of their ids.
 
     Returns:
         `ClassCounts` with the counts of every single case in ``cases``. A case is called like its label file without the
@@ -91,4 +93,4 @@ def count_labels(
             f"{len(scan.failures)} case(s) could not be counted and are not in the result ({len(scan.cases)} are):\n{listed}",
             stacklevel=2,
         )
-    return scan.counts
+    return scan.counts if names is None else scan.counts.named(names)

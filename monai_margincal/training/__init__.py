@@ -1,9 +1,10 @@
-"""What a bundle's training needs beside MONAI's engines: a warm-up loss, seeds per epoch, a complete state in a whole file."""
+"""What a training needs besides MONAI's engines: its session, a warm-up loss, seeds per epoch, states in whole files."""
 
 from __future__ import annotations
 
 from .epoch_seed import EpochSeedHandler
 from .loss_controller import LossControllerHandler
+from .session import TrainingSession
 from .training_state import TrainingState
 from .warm_up import WarmUpHandler, WarmUpLoss
 from .whole_files import WholeFileCheckpointSaver
@@ -11,6 +12,7 @@ from .whole_files import WholeFileCheckpointSaver
 __all__ = [
     "EpochSeedHandler",
     "LossControllerHandler",
+    "TrainingSession",
     "TrainingState",
     "WarmUpHandler",
     "WarmUpLoss",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from ignite.engine import Events
+from monai.losses import DiceCELoss
 from torch import nn
 
 if TYPE_CHECKING:
@@ -20,29 +21,37 @@ class WarmUpLoss(nn.Module):
     ``state_dict``; `WarmUpHandler` sets it from the trainer, which knows its epoch after a resume, too.
 
     Args:
-        first: loss of the epochs 1 ... `epochs`.
-        then: loss of all later epochs.
+        then: loss of all epochs after the warm-up.
         epochs: number of epochs of the warm-up; 0 uses `then` from the start.
+        first: loss of the epochs 1 ... `epochs`; by default the cross-entropy of class indices (B, 1, ...).
 
     Raises:
+        TypeError: a loss is no module.
         ValueError: `epochs` is negative.
 
     Source: cross-entropy before margin calibration, Li, Yu, Zhang, "Distribution-aware Margin Calibration for Medical Image
     Segmentation" (arXiv:2011.01462).
 
     Example:
-        >>> loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), epochs=1)
+        >>> loss = WarmUpLoss(nn.L1Loss(), epochs=1, first=nn.MSELoss())
         >>> prediction, target = torch.tensor([3.0]), torch.tensor([0.0])
         >>> loss(prediction, target), loss.set_epoch(2)(prediction, target)
         (tensor(9.), tensor(3.))
+        >>> print(f"{WarmUpLoss(nn.L1Loss(), epochs=1)(torch.zeros(1, 2, 4), torch.zeros(1, 1, 4)):.4f}")
+        0.6931
     """
 
     epoch: torch.Tensor
 
-    def __init__(self, first: nn.Module, then: nn.Module, epochs: int) -> None:
+    def __init__(self, then: nn.Module, epochs: int, first: nn.Module | None = None) -> None:
         super().__init__()
         if epochs < 0:
             raise ValueError(f"epochs must not be negative, got {epochs}")
+        if first is None:
+            first = DiceCELoss(to_onehot_y=True, softmax=True, lambda_dice=0.0, batch=True)
+        for name, loss in (("then", then), ("first", first)):
+            if not isinstance(loss, nn.Module):
+                raise TypeError(f"{name}: found {loss!r}, expected a loss (a torch.nn.Module)")
         self.first = first
         self.then = then
         self.epochs = int(epochs)
@@ -82,7 +91,7 @@ class WarmUpHandler:
     Example:
         >>> from ignite.engine import Engine
         >>> trainer = Engine(lambda engine, batch: None)
-        >>> loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), epochs=1)
+        >>> loss = WarmUpLoss(nn.L1Loss(), epochs=1)
         >>> WarmUpHandler(loss).attach(trainer)
         >>> state = trainer.run([0], max_epochs=3)
         >>> int(loss.epoch)

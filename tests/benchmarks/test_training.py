@@ -42,13 +42,13 @@ def test_a_small_run(tmp_path, capsys):
 
 def test_the_reference_takes_the_recipe_s_step(tmp_path):
     """On a CPU, without dropout, both move the weights alike."""
-    keys = {"device": "cpu", "features": [8, 16, 32, 64, 128], "dropout": [0.0] * 5}
+    keys = {"device": "cpu", "features": [8, 16, 32, 64, 128], "network_def#dropout": [0.0] * 5}
     image = torch.rand(2, 1, 32, 32, generator=torch.Generator().manual_seed(0))
     batch = {"image": image, "label": (image > 0.9).float()}
     weights = []
     for way in ("reference", "recipe"):
         torch.manual_seed(0)
-        contender = benchmark.Contender(way, keys, tmp_path)
+        contender = benchmark.Contender(way, "margin_dice", keys, tmp_path)
         with torch.no_grad():
             for value in contender.network.parameters():
                 value.copy_(torch.rand(value.shape, generator=torch.Generator().manual_seed(1)) / 10)

@@ -44,8 +44,8 @@ REFERENCE = "reference"
 WAYS: dict[str, dict[str, Any]] = {
     REFERENCE: {"amp": False, "channels_last": False},
     "recipe": {},
-    "recipe, cudnn_benchmark": {"cudnn_benchmark": True},
-    "recipe, compile": {"compile": True},
+    "recipe, cudnn_benchmark": {"initialize#0#cudnn_benchmark": True},
+    "recipe, compile": {"train#trainer#compile": True},
 }
 FIELDS = [
     "machine",
@@ -67,13 +67,13 @@ TARGET = 1.4
 class Contender:
     """One way of training: its step, and the state of PyTorch's switches that belongs to it."""
 
-    def __init__(self, way: str, keys: dict[str, Any], folder: Path) -> None:
+    def __init__(self, way: str, loss: str, keys: dict[str, Any], folder: Path) -> None:
         # what a program starts with; the bundle's `initialize` sets its own
         monai.utils.set_determinism(None)
         torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = False, False
         workflow = ConfigWorkflow(
             workflow_type="train",
-            config_file=str(BUNDLE / "configs" / "train.json"),
+            config_file=[str(BUNDLE / "configs" / f"{name}.json") for name in ("train", f"losses/{loss}")],
             logging_file=False,
             bundle_root=str(BUNDLE),
             output_dir=str(folder),
@@ -86,6 +86,7 @@ class Contender:
         else:
             workflow.initialize()
             trainer = workflow.trainer
+            trainer.loss_function.to(keys["device"])
             self.step = lambda batch: trainer._iteration(trainer, batch)
         self.network: torch.nn.Module = workflow.parser.get_parsed_content("network")
         self.switches = torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic
@@ -111,8 +112,9 @@ class Contender:
 
 def _plain_step(parser: Any) -> Callable[[dict[str, torch.Tensor]], None]:
     """The bundle's network and loss in a loop without anything else."""
-    network, loss, device = (parser.get_parsed_content(name) for name in ("network", "loss_function", "device"))
-    rate, decay = parser["learning_rate"], parser["weight_decay"]
+    network, loss, device = (parser.get_parsed_content(name) for name in ("network", "loss", "device"))
+    loss.to(device)
+    rate, decay = parser["learning_rate"], parser["optimizer"]["weight_decay"]
     optimizer = torch.optim.AdamW(network.train().parameters(), lr=rate, weight_decay=decay)
 
     def step(batch: dict[str, torch.Tensor]) -> None:
@@ -125,7 +127,7 @@ def _plain_step(parser: Any) -> Callable[[dict[str, torch.Tensor]], None]:
 
 
 def measure(
-    ways: list[str], images: int, patch: int, steps: int, rounds: int, device: torch.device, **keys: Any
+    ways: list[str], loss: str, images: int, patch: int, steps: int, rounds: int, device: torch.device, **keys: Any
 ) -> list[dict[str, Any]]:
     """One row per way."""
     generator = torch.Generator().manual_seed(0)
@@ -134,7 +136,7 @@ def measure(
     if device.type == "cuda":
         batch = {key: value.pin_memory() for key, value in batch.items()}
     with tempfile.TemporaryDirectory() as folder:
-        contenders = {way: Contender(way, {"device": str(device), **keys}, Path(folder)) for way in ways}
+        contenders = {way: Contender(way, loss, {"device": str(device), **keys}, Path(folder)) for way in ways}
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
         for contender in contenders.values():
             contender.seconds(batch, 3 if device.type == "cuda" else 1, device)  # compiles, searches, allocates
@@ -182,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--patch", type=int, help="side of an image in pixels")
     parser.add_argument("--features", type=int, nargs=5, default=[16, 32, 64, 128, 256])
     parser.add_argument("--norm", default="group", choices=["group", "batch"])
-    parser.add_argument("--loss", default="margin_dice")
+    parser.add_argument("--loss", default="margin_dice", help="a file of the bundle's configs/losses")
     parser.add_argument("--steps", type=int, help="steps of a round")
     parser.add_argument("--rounds", type=int, help="rounds of each way")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), help="the reference is always among them")
@@ -198,7 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
             "On a CPU the recipe has no mixed precision, no channels-last and no fused optimiser: it is held to cost nothing, "
             f"and the target of {TARGET} is a GPU's."
         )
-    keys = {"features": options.features, "norm": options.norm, "loss": options.loss}
+    keys = {"features": options.features, "norm": options.norm}
     rows: list[dict[str, Any]] = []
     print(
         "\n| images | patch | way | ms per step | images/s | to the reference | GiB |\n|---:|---:|---|---:|---:|---:|---:|"
@@ -206,6 +208,7 @@ def main(arguments: list[str] | None = None) -> None:
     for images in options.images or ([8, 32] if on_gpu else [4]):
         found = measure(
             ways,
+            options.loss,
             images,
             options.patch or (256 if on_gpu else 128),
             options.steps or (20 if on_gpu else 2),
@@ -219,7 +222,8 @@ def main(arguments: list[str] | None = None) -> None:
                 f"| {row['images']} | {row['patch']} | {row['way']} | {row['milliseconds']:.1f} | "
                 f"{row['images_per_second']:.1f} | {row['ratio']:.2f} | {peak} |"
             )
-        about = {**keys, "features": "-".join(map(str, options.features)), "machine": title, "device": str(device)}
+        about = {"loss": options.loss, "norm": options.norm, "features": "-".join(map(str, options.features))}
+        about |= {"machine": title, "device": str(device)}
         rows += [{**about, **row} for row in found]
     if on_gpu:
         reached = [row["ratio"] >= TARGET for row in rows if row["way"] == "recipe"]

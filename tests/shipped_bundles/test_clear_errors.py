@@ -158,7 +158,17 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Path], Any] | None, dict[str,
         r"ValueError: images and labels in {data} do not pair up: no label .* for the images images/b\.nii\.gz"),
     "an image less": (TRAIN, lambda d: (d / "images" / "b.nii.gz").unlink(), {},
         r"ValueError: images and labels in {data} do not pair up: no image .* for the labels labels/b\.nii\.gz"),
-    "unknown loss": (TRAIN, None, {"loss": "focall"}, r"KeyError: 'focall' in \$@losses\[@loss\]\(\)"),
+    "a name for a loss": (TRAIN, None, {"loss": "margin"}, r"TypeError: then: found 'margin', expected a loss .*"),
+    "misspelt argument of the loss": (TRAIN, None, {"loss#tao": 2},
+        r"TypeError: .*MarginCalibrationTverskyLoss.* unexpected keyword argument 'tao'.*"),
+    "argument of the loss at the top": (TRAIN, None, {"tau": 2},
+        r"ValueError: unknown key 'tau' \(did you mean 'loss#tau'\?\).*"),
+    "misspelt key of a group": (TRAIN, None, {"train#save_intervall": 2},
+        r"ValueError: unknown key 'train#save_intervall' \(did you mean 'train#save_interval'\?\).*"),
+    "text for a switch of a component": (TRAIN, None, {"loss#include_background": "false"},
+        r"ValueError: loss#include_background: found the text 'false', expected True or False"),
+    "nothing left to train on": (TRAIN, None, {"val_cases": "all"},
+        r"ValueError: no case is left for part 'training': 'validation' takes all 3 cases, .*"),
     "text for a number": (INFERENCE, None, {"window_level": "x"}, r"TypeError: .* in \$@window_level - @window_width / 2"),
 }  # fmt: skip
 
@@ -247,7 +257,9 @@ def test_a_command_with_a_label_out_of_range(data, tmp_path):
 def test_a_command_with_an_unknown_key(data, tmp_path):
     code, line, printed = run(data, tmp_path, EVALUATE, sw_batchsize=4)
     assert code == 1, printed
-    assert line.startswith("error: ValueError: unknown key 'sw_batchsize' (did you mean 'sw_batch_size'?)"), printed
+    assert line.startswith(
+        "error: ValueError: unknown key 'sw_batchsize' (did you mean 'validate#inferer#sw_batch_size'?)"
+    ), printed
     assert not (tmp_path / "eval").exists()
 
 
@@ -284,4 +296,4 @@ def test_a_scan_that_is_no_ct_warns_and_is_named(command, data, tmp_path):
 def test_weights_are_not_loaded_when_the_switch_says_false(workflow, data, tmp_path, value):
     """The command line makes `--load_pretrain false` a text, which Python takes for true; there are no weights to load."""
     loaded = workflow(TRAIN, "train", **flags_of(TRAIN, data, load_pretrain=value))
-    assert loaded.parser.get_parsed_content("pretrained_loader") is None
+    assert loaded.parser.get_parsed_content("train#handlers#0").pretrained is None

@@ -66,7 +66,7 @@ def test_the_margins_are_those_of_the_data_list_that_a_client_gives(workflow):
     """MONAI Label's train task replaces `train#dataset#data`; what `dataset_dir` holds is then trained on by nobody."""
     given = [{kind: str(SAMPLES / f"{kind}s" / "lung1.nii.gz") for kind in ("image", "label")}]
     loaded = workflow(("train",), "train", train_cases="lung2", val_cases="lung1", **{"train#dataset#data": given})
-    assert loaded.parser.get_parsed_content("label_counts").counts.tolist() == [883_899, 837]
+    assert loaded.parser.get_parsed_content("class_counts").counts.tolist() == [883_899, 837]
 
 
 def test_auto3dseg_analyses_the_same_data_list(tmp_path):

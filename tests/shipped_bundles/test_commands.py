@@ -96,9 +96,8 @@ def test_training_from_pretrained_weights(command, trained, tmp_path):
         "epochs": 1,
         "patch_size": [32, 32],
         "learning_rate": 0.0,
-        "loss": "cross_entropy",
     }
-    run = command(tmp_path, ("train",), load_pretrain="True", **started)
+    run = command(tmp_path, ("train", "losses/cross_entropy"), load_pretrain="True", **started)
     assert f"Restored all variables from {weights}" in run.output
     before, after = (torch.load(path, weights_only=True) for path in (weights, tmp_path / "models" / "model.pt"))
     assert all(torch.equal(before[key], after[key]) for key in before), "a learning rate of 0 changes nothing"

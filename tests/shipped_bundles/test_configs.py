@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ from packaging.requirements import Requirement
 from shared import GOLDEN
 
 import monai_margincal
+from monai_margincal.bundle.check.image_chain import transform_ids
 from monai_margincal.outputs.kind import KINDS
 from monai_margincal.samples import sample_dir
 
@@ -29,16 +31,13 @@ CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
 
 #: keys of train.json that a user sets; test_overrides.py proves that each does something
 TUNABLES = {
-    "dataset_dir", "image_pattern", "label_pattern", "train_cases", "val_cases", "split_seed", "device", "amp", "seed", "epochs",
-    "val_interval", "save_interval", "batch_size", "slices_per_volume", "num_workers", "cache_rate", "learning_rate",
-    "weight_decay", "poly_power", "load_pretrain", "checkpoint", "resume_from", "grid_tolerance", "window_level", "window_width",
-    "axcodes", "patch_size", "class_ratios", "augmentation_prob", "num_classes", "class_names", "features", "dropout", "norm",
-    "loss", "include_background", "tau", "upsilon", "normalization", "base", "positive_weight", "negative_weight",
-    "lambda_margin", "lambda_dice", "lambda_tversky", "global_mean", "roi_size", "sw_batch_size", "overlap", "stitch_device",
-    "class_counts", "output_dir", "ckpt_dir", "warmup_epochs", "early_stop_patience", "datalist_file", "lung_crop", "lung_margin",
-    "channels_last", "compile", "cudnn_benchmark",
+    "dataset_dir", "image_pattern", "label_pattern", "train_cases", "val_cases", "device", "amp", "seed", "epochs",
+    "val_interval", "batch_size", "slices_per_volume", "num_workers", "cache_rate", "learning_rate", "load_pretrain",
+    "checkpoint", "resume_from", "grid_tolerance", "window_level", "window_width", "axcodes", "patch_size", "num_classes",
+    "class_names", "features", "norm", "roi_size", "class_counts", "output_dir", "ckpt_dir", "warmup_epochs",
+    "early_stop_patience", "datalist_file", "lung_crop", "lung_margin", "channels_last",
 }  # fmt: skip
-INFERENCE_ONLY = {"cases", "outputs", "stop_on_error", "allow_gaps"}
+INFERENCE_ONLY = {"cases", "outputs", "stop_on_error", "allow_gaps", "compile", "sw_batch_size"}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_metadata_equals_the_configs(configs):
     assert formats["outputs"]["pred"]["num_channels"] == configs["train"]["num_classes"] == len(names)
     assert formats["post_processed_outputs"]["pred"]["dtype"] == KINDS["mask"].dtype == "uint8"
     assert formats["inputs"]["image"]["num_channels"] == configs["inference"]["network_def"]["in_channels"]
-    scale = _image_chain(configs["inference"]["preprocessing"]["transforms"])[-1]
+    scale = _image_chain(configs["inference"], "preprocessing")[-1]
     assert formats["inputs"]["image"]["value_range"] == [scale["b_min"], scale["b_max"]]
     assert len(formats["inputs"]["image"]["spatial_shape"]) == configs["inference"]["network_def"]["spatial_dims"] == 2
 
@@ -106,9 +105,9 @@ def test_metadata_equals_the_package_and_the_tested_stack(configs):
 
 def test_one_preprocessing_for_training_evaluation_and_inference(configs):
     """FLIP pull 1020: inference had drifted from training, invisible without a ground truth."""
-    training = _image_chain(configs["train"]["train"]["deterministic_transforms"])
-    assert training == _image_chain(configs["train"]["validate"]["preprocessing"]["transforms"])
-    assert training == _image_chain(configs["inference"]["preprocessing"]["transforms"])
+    training = _image_chain(configs["train"], "train::deterministic_transforms")
+    assert training == _image_chain(configs["train"], "validate::preprocessing")
+    assert training == _image_chain(configs["inference"], "preprocessing")
     assert [step["_target_"] for step in training] == [
         "LoadImaged",
         "monai_margincal.transforms.AffineToRASd",
@@ -152,8 +151,8 @@ def test_every_tunable_is_a_top_level_key_that_is_used(configs, name):
         for key, value in config.items()
         if not isinstance(value, dict) and key not in ("initialize", "run", "handlers")
     }
-    plain -= {"train_data", "val_data", "loss_function", "final_loss", "network", "iteration_loss", "bundle_root"}
-    plain -= {"memory_format", "is_not_rank0"}  # made of another key, set by the configs for several processes
+    plain -= {"network", "bundle_root"}
+    plain -= {"is_not_rank0"}  # set by the configs for several processes
     plain |= {"dataset_dir"}
     tunables = TUNABLES | INFERENCE_ONLY
     assert plain <= tunables, plain - tunables
@@ -164,8 +163,10 @@ def test_every_tunable_is_a_top_level_key_that_is_used(configs, name):
 
 def test_every_reference_exists(configs):
     for names in (("train",), ("train", "evaluate"), ("train", "multi_gpu_train"), ("inference",)):
-        merged = {key: value for name in names for key, value in configs[name].items()}
-        for reference in re.findall(r"@(\w+)", json.dumps(merged)):
+        merged = monai.bundle.ConfigParser(copy.deepcopy(configs[names[0]]))
+        for name in names[1:]:
+            merged.update(configs[name])
+        for reference in re.findall(r"@(\w+(?:#\w+)*)", json.dumps(merged[""])):
             assert reference in merged, reference
 
 
@@ -209,7 +210,6 @@ def test_readme_tells_every_key_and_its_default(bundle, configs):
         "dataset_dir",
         "val_cases",
         "train_cases",
-        "split_seed",
         "num_classes",
         "class_names",
     }
@@ -217,10 +217,12 @@ def test_readme_tells_every_key_and_its_default(bundle, configs):
     assert keys <= words, keys - words
 
 
-def _image_chain(transforms):
-    """The transforms of the image, without saying which items they are for."""
+def _image_chain(config, id):
+    """The text of the image's transforms, without saying which items they are for."""
+    parser = monai.bundle.ConfigParser(copy.deepcopy(config))
+    parser.parse(True)
     chain = []
-    for step in transforms:
+    for step in map(parser.__getitem__, transform_ids(parser, id)):
         keys = [step["keys"]] if isinstance(step["keys"], str) else step["keys"]
         # the check returns its items unchanged
         if "image" in keys and not step["_target_"].endswith("CheckSameGridd"):

@@ -44,37 +44,44 @@ def handler(p, name):
     return next((h for h in p["train#handlers"] if type(h).__name__ == name), None)
 
 
+def session(p):
+    return handler(p, "TrainingSession")
+
+
+def margin_part(loss):
+    return next(m for m in loss.modules() if type(m).__name__ == "MarginCalibrationLoss")
+
+
 def margins(loss):
-    part = next(m for m in loss.modules() if type(m).__name__ == "MarginCalibrationLoss")
+    part = margin_part(loss)
     return part.margin_negative.flatten(), part.margin_positive.flatten()
 
 
 TRAIN = {
-    "image_pattern": ("labels/{case}.*", lambda p: "/labels/" in p["train_data"][0]["image"]),
-    "label_pattern": ("images/{case}.*", lambda p: "/images/" in p["train_data"][0]["label"]),
+    "image_pattern": ("labels/{case}.*", lambda p: "/labels/" in p["datalist"]["training"][0]["image"]),
+    "label_pattern": ("images/{case}.*", lambda p: "/images/" in p["datalist"]["training"][0]["label"]),
     "train_cases": ("lung1", lambda p: [i["case"] for i in p["train#dataset"].data] == ["lung1"]),
     "val_cases": ("lung2", lambda p: [i["case"] for i in p["validate#dataset"].data] == ["lung2"]),
-    "split_seed": (0, lambda p: p["val_data"][0]["case"] == "lung2"),
+    "datalist#seed": (0, lambda p: p["datalist"]["validation"][0]["case"] == "lung2"),
     "device": ("cpu", lambda p: str(p["train#trainer"].state.device) == "cpu"),
     "amp": (True, lambda p: p["train#trainer"].amp and p["validate#evaluator"].amp),
     "channels_last": ("true", lambda p: p["network"].out_conv.weight.is_contiguous(memory_format=torch.channels_last)),
-    "compile": ("true", lambda p: hasattr(p["train#trainer"].network, "_orig_mod")),
-    "cudnn_benchmark": ("true", lambda p: p["switches"]["cudnn_benchmark"]),
-    "global_mean": ("true", lambda p: p["loss_function"].global_mean, {"loss": "margin"}),
+    "train#trainer#compile": (True, lambda p: hasattr(p["train#trainer"].network, "_orig_mod")),
+    "train#global_mean": (True, lambda p: margin_part(p["loss"]).global_mean),
     "epochs": (7, lambda p: p["train#trainer"].state.max_epochs == 7),
-    "warmup_epochs": (2, lambda p: handler(p, "WarmUpHandler").loss.epochs == 2),
-    "early_stop_patience": (5, lambda p: p["early_stop"].patience == 5),
+    "warmup_epochs": (2, lambda p: p["train#trainer"].loss_function.epochs == 2),
+    "early_stop_patience": (5, lambda p: session(p).early_stop_patience == 5),
     "val_interval": (2, lambda p: handler(p, "ValidationHandler").interval == 2),
-    "save_interval": (3, lambda p: p["training_state_saver"].save_interval == 3),
+    "train#save_interval": (3, lambda p: session(p).save_interval == 3),
     "batch_size": (1, lambda p: len(p["train#dataloader"]) == 1 and p["train#dataloader"].batch_size == 1),
     "num_workers": (3, lambda p: p["train#dataloader"].num_workers == p["validate#dataloader"].num_workers == 3),
     "cache_rate": (1.0, lambda p: p["train#dataset"].cache_num == 1),
     "learning_rate": (0.01, lambda p: p["optimizer"].param_groups[0]["lr"] == 0.01),
-    "weight_decay": (0.1, lambda p: p["optimizer"].param_groups[0]["weight_decay"] == 0.1),
-    "poly_power": (2.0, lambda p: p["lr_scheduler"].lr_lambdas[0](50) == 0.25),
-    "load_pretrain": (True, lambda p: p["pretrained_loader"].load_path.endswith("models/model.pt")),
-    "checkpoint": ("x.pt", lambda p: p["pretrained_loader"].load_path == "x.pt", {"load_pretrain": True}),
-    "resume_from": ("y.pt", lambda p: p["resume_loader"].load_path == "y.pt"),
+    "optimizer#weight_decay": (0.1, lambda p: p["optimizer"].param_groups[0]["weight_decay"] == 0.1),
+    "lr_scheduler#lr_lambda": ("$lambda epoch: epoch / @epochs", lambda p: p["lr_scheduler"].lr_lambdas[0](25) == 0.25),
+    "load_pretrain": (True, lambda p: session(p).pretrained.load_path.endswith("models/model.pt")),
+    "checkpoint": ("x.pt", lambda p: session(p).pretrained.load_path == "x.pt", {"load_pretrain": True}),
+    "resume_from": ("y.pt", lambda p: session(p).resume_from == "y.pt"),
     "grid_tolerance": (None, lambda p: step(p["train#preprocessing"], "CheckSameGridd").tolerance is None),
     "window_level": (40.0, lambda p: step(p["validate#preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),
     "window_width": (400.0, lambda p: step(p["train#preprocessing"], "ScaleIntensityRanged").scaler.a_max == -450),
@@ -83,28 +90,27 @@ TRAIN = {
     "lung_margin": (7.0, lambda p: [crop.cropper.margin_mm for crop in lung_crops(p)] == [7.0, 7.0]),
     "patch_size": ([32, 48], lambda p: p["train#dataset"][0][0]["image"].shape == (1, 32, 48)),
     "slices_per_volume": (3, lambda p: len(p["train#dataset"][0]) == 3),
-    "class_ratios": ([1, 3], lambda p: step(p["train#preprocessing"], "RandCropByLabelClassesd").cropper.ratios == [1, 3]),
-    "augmentation_prob": (0.25, lambda p: step(p["train#preprocessing"], "RandFlipd").prob == 0.25),
+    "train#class_ratios": ([1, 3], lambda p: step(p["train#preprocessing"], "RandCropByLabelClassesd").cropper.ratios == [1, 3]),
+    "train#augmentation_prob": (0.25, lambda p: step(p["train#preprocessing"], "RandFlipd").prob == 0.25),
     "num_classes": (3, lambda p: p["network"].out_conv.out_channels == 3),
     "class_names": (["a", "b"], lambda p: p["validate#key_metric"]["val_iou"].class_names == ["a", "b"]),
     "features": ([4, 8, 16, 32, 64], lambda p: p["network"].out_conv.in_channels == 4, {"norm": "batch"}),
-    "dropout": ([0.5] * 5, lambda p: {m.p for m in p["network"].modules() if "Dropout" in type(m).__name__} == {0.5}),
+    "network_def#dropout": ([0.5] * 5, lambda p: {m.p for m in p["network"].modules() if "Dropout" in type(m).__name__} == {0.5}),
     "norm": ("batch", lambda p: any(isinstance(m, torch.nn.BatchNorm2d) for m in p["network"].modules())),
-    "include_background": (False, lambda p: not p["loss_function"].include_background, {"loss": "margin"}),
-    "tau": (2.0, lambda p: np.isclose(margins(p["loss_function"])[0].sum(), 2.0)),
-    "upsilon": (10.0, lambda p: torch.allclose(margins(p["loss_function"])[1], UPSILON_10)),
-    "normalization": ("counts", lambda p: not np.isclose(margins(p["loss_function"])[0].sum(), 1.0)),
-    "base": ("e", lambda p: p["loss_function"].natural, {"loss": "margin"}),
-    "positive_weight": ([1.0, 2.5], lambda p: "2.5" in repr(p["loss_function"]), {"loss": "margin"}),
-    "negative_weight": (0.125, lambda p: "0.125" in repr(p["loss_function"]), {"loss": "margin"}),
-    "lambda_margin": (0.5, lambda p: p["loss_function"].lambda_margin == 0.5),
-    "lambda_dice": (0.5, lambda p: p["loss_function"].lambda_dice == 0.5),
-    "lambda_tversky": (0.5, lambda p: p["loss_function"].lambda_tversky == 0.5, {"loss": "margin_tversky"}),
+    "loss#include_background": (False, lambda p: not margin_part(p["loss"]).include_background),
+    "loss#tau": (2.0, lambda p: np.isclose(margins(p["loss"])[0].sum(), 2.0)),
+    "loss#upsilon": (10.0, lambda p: torch.allclose(margins(p["loss"])[1], UPSILON_10)),
+    "loss#normalization": ("counts", lambda p: not np.isclose(margins(p["loss"])[0].sum(), 1.0)),
+    "loss#base": ("e", lambda p: margin_part(p["loss"]).natural),
+    "loss#positive_weight": ([1.0, 2.5], lambda p: "2.5" in repr(p["loss"])),
+    "loss#negative_weight": (0.125, lambda p: "0.125" in repr(p["loss"])),
+    "loss#lambda_margin": (0.5, lambda p: p["loss"].lambda_margin == 0.5),
+    "loss#lambda_tversky": (0.5, lambda p: p["loss"].lambda_tversky == 0.5),
     "roi_size": ([64, 32], lambda p: p["validate#inferer"].roi_size == (64, 32)),
-    "sw_batch_size": (2, lambda p: p["validate#inferer"].sw_batch_size == 2),
-    "overlap": (0.5, lambda p: p["validate#inferer"].overlap == 0.5),
-    "stitch_device": ("cpu", lambda p: p["validate#inferer"].device == "cpu"),
-    "ckpt_dir": ("m", lambda p: p["training_state_saver"].save_dir == "m" and p["checkpoint"] == "m/model.pt"),
+    "validate#inferer#sw_batch_size": (2, lambda p: p["validate#inferer"].sw_batch_size == 2),
+    "validate#inferer#overlap": (0.5, lambda p: p["validate#inferer"].overlap == 0.5),
+    "validate#inferer#device": ("cpu", lambda p: p["validate#inferer"].device == "cpu"),
+    "ckpt_dir": ("m", lambda p: session(p).ckpt_dir == "m" and p["checkpoint"] == "m/model.pt"),
 }  # fmt: skip
 
 
@@ -136,23 +142,33 @@ def test_one_flag(key, tmp_path, monkeypatch):
             assert not holds(Content(before)), "the check holds without the flag, too"
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("margin", "MarginCalibrationLoss"),
-        ("margin_dice", "MarginCalibrationDiceLoss"),
-        ("margin_tversky", "MarginCalibrationTverskyLoss"),
-        ("cross_entropy", "DiceCELoss"),
-        ("dice_cross_entropy", "DiceCELoss"),
-    ],
-)
-def test_every_loss_trains(tmp_path, name, kind):
-    loss = parsed("train", loss=name, output_dir=str(tmp_path)).get_parsed_content("loss_function")
-    assert type(loss).__name__ == kind
+#: file below configs/losses, None for the loss of train.json -> class
+LOSSES = {
+    None: "MarginCalibrationTverskyLoss",
+    "margin": "MarginCalibrationLoss",
+    "margin_dice": "MarginCalibrationDiceLoss",
+    "cross_entropy": "DiceCELoss",
+    "dice_cross_entropy": "DiceCELoss",
+}
+
+
+def test_every_file_of_a_loss_is_tried_here():
+    assert {path.stem for path in (BUNDLE / "configs" / "losses").iterdir()} == set(LOSSES) - {None}
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["alone", "with multi_gpu_train"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_trains(tmp_path, name, several):
+    files = ["train", *([f"losses/{name}"] if name else []), *(["multi_gpu_train"] if several else [])]
+    parser = parsed(*files, output_dir=str(tmp_path), device="cpu")
+    loss = parser.get_parsed_content("loss")
+    assert type(loss).__name__ == LOSSES[name]
+    if "margin" in (name or "margin"):
+        assert margin_part(loss).global_mean is several
     logits = torch.zeros(2, 2, 8, 8, requires_grad=True)
     label = torch.zeros(2, 1, 8, 8)
     label[0, :, 2:4, 2:4] = 1
-    value = loss(logits, label)
+    value = parser.get_parsed_content("train#trainer#loss_function")(logits, label)
     value.backward()
     assert torch.isfinite(value)
     assert logits.grad.abs().sum() > 0
@@ -160,26 +176,27 @@ def test_every_loss_trains(tmp_path, name, kind):
         assert torch.isclose(value, torch.tensor(np.log(2.0), dtype=value.dtype))
 
 
-def test_an_unknown_loss_is_named(tmp_path):
+def test_a_name_is_no_loss(tmp_path):
     with pytest.raises(RuntimeError) as raised:
-        parsed("train", loss="focall", output_dir=str(tmp_path)).get_parsed_content("loss_function")
-    assert isinstance(raised.value.__cause__, KeyError)
-    assert "focall" in str(raised.value.__cause__)
+        parsed("train", loss="margin", output_dir=str(tmp_path)).get_parsed_content("train#trainer#loss_function")
+    assert "then: found 'margin', expected a loss" in str(raised.value.__cause__)
 
 
 def test_class_counts_from_a_file_from_numbers_and_by_default(tmp_path):
     """The counts of the training labels give the margins; a file given in one flag takes their place."""
     counts = ClassCounts([990_000, 10_000])
     counts.to_json(tmp_path / "mine.json")
-    by_file = parsed("train", class_counts=str(tmp_path / "mine.json")).get_parsed_content("loss_function")
-    by_numbers = parsed("train", class_counts=[990_000, 10_000]).get_parsed_content("loss_function")
-    counted = parsed("train", output_dir=str(tmp_path)).get_parsed_content("loss_function")
-    given = parsed("train", class_counts=LUNG2).get_parsed_content("loss_function")
+
+    def loss(**flags):
+        return parsed("train", **flags).get_parsed_content("loss")
+
+    by_file, by_numbers = loss(class_counts=str(tmp_path / "mine.json")), loss(class_counts=[990_000, 10_000])
+    counted, given = loss(output_dir=str(tmp_path)), loss(class_counts=LUNG2)
     assert all(map(torch.equal, margins(by_file), margins(by_numbers)))
     assert all(map(torch.equal, margins(counted), margins(given)))
     assert not torch.equal(margins(counted)[0], margins(by_file)[0])
     with pytest.raises(RuntimeError) as raised:
-        parsed("train", class_counts=str(tmp_path / "none.json")).get_parsed_content("loss_function")
+        loss(class_counts=str(tmp_path / "none.json"))
     assert "none.json" in str(raised.value.__cause__)
 
 
@@ -188,14 +205,15 @@ def test_class_counts_from_a_file_from_numbers_and_by_default(tmp_path):
 )
 def test_load_pretrain_as_text_means_what_it_says(value, loads):
     """The command line makes `--load_pretrain false` the text "false", which is true for Python."""
-    assert bool(parsed("train", load_pretrain=value).get_parsed_content("pretrained_loader")) is loads
+    pretrained = "train#handlers#0#pretrained"
+    assert bool(parsed("train", load_pretrain=value).get_parsed_content(pretrained)) is loads
     with pytest.raises(RuntimeError) as raised:
-        parsed("train", load_pretrain="maybe").get_parsed_content("pretrained_loader")
+        parsed("train", load_pretrain="maybe").get_parsed_content(pretrained)
     assert "maybe" in str(raised.value.__cause__)
 
 
 def test_a_data_list_from_a_json_file(tmp_path):
-    """`--train_data "%list.json#training"`: any data list, such as the sections of UESTC-COVID-19."""
+    """`--train#dataset#data "%list.json#training"`: any section of any data list."""
     items = [
         {
             "image": f"{sample_dir('lung_ct')}/images/lung1.nii.gz",
@@ -205,14 +223,16 @@ def test_a_data_list_from_a_json_file(tmp_path):
     (tmp_path / "list.json").write_text(json.dumps({"training": items, "validation": items}))
     parser = parsed(
         "train",
-        train_data=f"%{tmp_path}/list.json#training",
-        val_data=f"%{tmp_path}/list.json#validation",
         dataset_dir="/not/used",
         output_dir=str(tmp_path),
         num_workers=0,
+        **{
+            "train#dataset#data": f"%{tmp_path}/list.json#training",
+            "validate#dataset#data": f"%{tmp_path}/list.json#validation",
+        },
     )
     assert parser.get_parsed_content("train#dataset").data == items
-    assert parser.get_parsed_content("label_counts").counts.tolist() == [883_899, 837]
+    assert parser.get_parsed_content("class_counts").counts.tolist() == [883_899, 837]
     assert parser.get_parsed_content("train#dataset")[0][0]["image"].shape == (1, 256, 256)
 
 
@@ -231,3 +251,12 @@ def test_the_data_lists_of_a_client_take_the_place_of_ours(workflow):
     assert loaded.train_dataset_data == items
     (batch,) = loaded.parser.get_parsed_content("train#dataloader")
     assert batch["image"].shape == (4, 1, 32, 32)
+
+
+def test_every_case_in_both_parts():
+    """`--train_cases all --val_cases all`: what the shipped weights were trained and are evaluated on."""
+    parser = parsed("train", train_cases="all", val_cases="all")
+    for part in ("train", "validate"):
+        assert [item["case"] for item in parser.get_parsed_content(f"{part}#dataset").data] == ["lung1", "lung2"]
+    evaluation = parsed("train", "evaluate", val_cases="all")
+    assert len(evaluation.get_parsed_content("validate#dataset").data) == 2

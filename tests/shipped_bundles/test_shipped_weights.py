@@ -29,7 +29,7 @@ def checkpoint(bundle):
 @pytest.mark.parametrize(
     ("row", "flags"),
     [
-        ("both shipped crops", {"val_data": "@datalist"}),
+        ("both shipped crops", {"val_cases": "all"}),
         ("`lung1` alone", {"val_cases": "lung1"}),
         ("`lung2` alone", {"val_cases": "lung2"}),
     ],

@@ -59,7 +59,7 @@ def test_nothing_but_healthy_scans_is_refused(workflow, tmp_path):
     for index in range(2):
         write(tmp_path, f"case{index}", *volume(lesion=False, seed=index))
     with pytest.raises(RuntimeError) as raised:
-        workflow(("train",), "train", dataset_dir=str(tmp_path), epochs=1, patch_size=[32, 32])
+        workflow(("train",), "train", dataset_dir=str(tmp_path), epochs=1, patch_size=[32, 32]).run()
     assert "class '0 background' fills everything (11520 voxels)" in causes(raised.value)
 
 
@@ -88,8 +88,8 @@ def test_crops_are_balanced_over_more_classes(workflow, tmp_path):
         warnings.filterwarnings("ignore", message=".*(log level|nvImageCodec|jit).*")
         loaded = workflow(
             ("train",), "train", dataset_dir=str(tmp_path), val_cases="v", lung_crop=False, patch_size=[64, 64],
-            slices_per_volume=200, augmentation_prob=0.0, num_classes=4, class_names=["background", "x", "y", "z"],
-            class_ratios=[0, 1, 1, 2], epochs=1,
+            slices_per_volume=200, num_classes=4, class_names=["background", "x", "y", "z"], epochs=1,
+            **{"train#augmentation_prob": 0.0, "train#class_ratios": [0, 1, 1, 2]},
         )  # fmt: skip
         shares = [
             [sum(bool((crop["label"] == k).any()) for crop in loaded.train_dataset[case]) / 200 for k in (1, 2, 3)]
@@ -107,8 +107,9 @@ def test_augmentation_moves_image_and_label_together(workflow, tmp_path):
     write(tmp_path, "a", image, label)
     write(tmp_path, "b", image, label)
     loaded = workflow(
-        ("train",), "train", dataset_dir=str(tmp_path), patch_size=[64, 64], slices_per_volume=30, augmentation_prob=1.0
-    )
+        ("train",), "train", dataset_dir=str(tmp_path), patch_size=[64, 64], slices_per_volume=30,
+        **{"train#augmentation_prob": 1.0},
+    )  # fmt: skip
     agreement = []
     for crop in loaded.train_dataset[0]:
         bright, marked = crop["image"][0] > 0.5, crop["label"][0] == 1
@@ -154,7 +155,7 @@ def test_a_lesion_outside_of_the_lungs_is_named_in_training_and_counts_in_valida
     for text in told:
         assert re.search(r"labels/a\.nii\.gz: 40 of 90 labelled voxels lie outside the region of the lungs", text)
     assert any(patch["label"].any() for patch in patches)
-    assert loaded.parser.get_parsed_content("label_counts").counts.tolist() == [label.size - 90, 90], "of whole labels"
+    assert loaded.parser.get_parsed_content("class_counts").counts.tolist() == [label.size - 90, 90], "of whole labels"
 
     for parameter in loaded.network_def.out_conv.parameters():
         parameter.data.zero_()

@@ -43,8 +43,9 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def train(workflow, data, tmp_path, monkeypatch):
-    def run(**overrides):
-        loaded = workflow(("train",), "train", dataset_dir=str(data), **{**FAST, **overrides})
+    def run(loss=None, **overrides):
+        files = ("train", f"losses/{loss}") if loss else ("train",)
+        loaded = workflow(files, "train", dataset_dir=str(data), **{**FAST, **overrides})
         losses = []
         trainer = loaded.trainer
         trainer.add_event_handler(
@@ -142,8 +143,8 @@ def test_the_seed_decides_every_bit(train, num_workers):
 
 
 def test_what_makes_a_gpu_faster_changes_no_bit_on_a_cpu(train):
-    _, plain = train(epochs=1, channels_last=False, cudnn_benchmark=False)
-    _, loss = train(epochs=1, cudnn_benchmark=True, cache_rate=1.0)
+    _, plain = train(epochs=1, channels_last=False)
+    _, loss = train(epochs=1, cache_rate=1.0, **{"initialize#0#cudnn_benchmark": True})
     assert loss == plain
 
 
@@ -151,7 +152,7 @@ def test_cudnn_searches_where_it_is_asked_to(train, monkeypatch):
     for name in ("benchmark", "deterministic"):
         monkeypatch.setattr(torch.backends.cudnn, name, getattr(torch.backends.cudnn, name))
     for search in (False, True):
-        train(epochs=1, cudnn_benchmark=search)
+        train(epochs=1, **{"initialize#0#cudnn_benchmark": search})
         assert (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic) == (search, not search)
 
 
@@ -195,6 +196,15 @@ def test_a_resumed_run_keeps_the_better_model_of_the_first(train, tmp_path):
     assert loaded.evaluator.state.best_metric == 0.99
 
 
+def test_a_finished_run_that_is_resumed_stays_as_it_is(train, tmp_path):
+    train(epochs=2)
+    models = tmp_path / "models"
+    before = torch.load(models / "checkpoint_epoch=2.pt", weights_only=True)
+    loaded, losses = train(epochs=2, resume_from=str(models / "checkpoint_epoch=2.pt"))
+    assert losses == []
+    assert equal(loaded.network_def.state_dict(), before["network"])
+
+
 def test_a_run_resumed_into_another_folder_saves_its_own_best_model(train, tmp_path, caplog):
     train(epochs=1)
     (tmp_path / "models").rename(tmp_path / "first")
@@ -205,15 +215,14 @@ def test_a_run_resumed_into_another_folder_saves_its_own_best_model(train, tmp_p
 
 
 def test_warm_up_uses_cross_entropy_first(train):
-    recipe = {"epochs": 2, "loss": "margin"}
-    _, cross_entropy = train(**{**recipe, "loss": "cross_entropy"})
-    _, margin = train(**recipe)
-    loaded, both = train(**recipe, warmup_epochs=1)
+    _, cross_entropy = train("cross_entropy", epochs=2)
+    _, margin = train("margin", epochs=2)
+    loaded, both = train("margin", epochs=2, warmup_epochs=1)
     steps = len(both) // 2
     assert both[:steps] == cross_entropy[:steps]
     assert both[steps:] != cross_entropy[steps:]
     assert both[0] != margin[0]
-    loss = loaded.parser.get_parsed_content("loss_function")
+    loss = loaded.trainer.loss_function
     assert (type(loss.first).__name__, type(loss.then).__name__) == ("DiceCELoss", "MarginCalibrationLoss")
 
 
@@ -227,9 +236,10 @@ def test_early_stopping(train):
 @pytest.mark.parametrize("configs", [("train",), ("train", "evaluate")])
 def test_a_misspelt_flag_stops_the_run(workflow, configs):
     """MONAI takes `--epochz 3` for a new key and trains 100 epochs."""
-    with pytest.raises(RuntimeError) as raised:
-        workflow(configs, "train", epochz=3)
-    assert "unknown key 'epochz' (did you mean 'epochs'?)" in str(raised.value.__cause__)
+    for flag, meant in {"epochz": "epochs", "tau": "loss#tau", "train#save_intervall": "train#save_interval"}.items():
+        with pytest.raises(RuntimeError) as raised:
+            workflow(configs, "train", **{flag: 3})
+        assert f"unknown key '{flag}' (did you mean '{meant}'?)" in str(raised.value.__cause__)
 
 
 def test_uestc_covid19_by_one_flag(workflow, tmp_path, capsys):

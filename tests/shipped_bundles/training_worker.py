@@ -27,7 +27,7 @@ FIXED_PATCHES = [
 #: plain descent, since AdamW's first steps make a sign, and a whole learning rate, of any rounding error
 FIXED_BATCHES = {
     "train#random_transforms": FIXED_PATCHES,
-    "dropout": [0.0] * 5,
+    "network_def#dropout": [0.0] * 5,
     "num_classes": 3,
     "class_names": ["background", "lesion", "not drawn"],
     "class_counts": [8000, 1000, 1000],
@@ -35,15 +35,13 @@ FIXED_BATCHES = {
     "learning_rate": 0.05,
     "epochs": 2,
     "val_interval": 2,
-    "losses#margin#ignore_index": 2,
-    "losses#margin_dice#ignore_index": 2,
-    "losses#margin_tversky#ignore_index": 2,
+    "loss#ignore_index": 2,
 }
 
 
-def train(folder: Path, name: str, processes: int = 2, **overrides):
+def train(folder: Path, name: str, processes: int = 2, loss: str | None = None, **overrides):
     """Train with the bundle's configurations; the workflow, and what the loss was in every step of this rank."""
-    configs = ["train"] if processes == 1 else ["train", "multi_gpu_train"]
+    configs = ["train", *([f"losses/{loss}"] if loss else []), *(["multi_gpu_train"] if processes > 1 else [])]
     settings = {
         "bundle_root": str(BUNDLE), "dataset_dir": str(folder / "data"), "output_dir": str(folder / name / "eval"),
         "ckpt_dir": str(folder / name / "models"), "device": "cpu", "features": [8, 16, 32, 64, 128], "num_workers": 0,
@@ -85,11 +83,11 @@ def averages(folder: Path) -> None:
     """
     kinds = {
         "margin": (True, {"loss": "margin"}),
-        "margin per rank": (False, {"loss": "margin", "global_mean": False}),
-        "dice per image": (True, {"loss": "margin_dice", "losses#margin_dice#batch": False}),
+        "margin per rank": (False, {"loss": "margin", "train#global_mean": False}),
+        "dice per image": (True, {"loss": "margin_dice", "loss#batch": False}),
         "dice per batch": (False, {"loss": "margin_dice"}),
-        "tversky per image": (True, {"loss": "margin_tversky", "losses#margin_tversky#batch": False}),
-        "tversky per batch": (False, {"loss": "margin_tversky"}),
+        "tversky per image": (True, {"loss#batch": False}),
+        "tversky per batch": (False, {}),
     }
     alone = {}
     for name, (_, overrides) in kinds.items():
@@ -99,7 +97,9 @@ def averages(folder: Path) -> None:
         alone[name] = (workflow.network_def.state_dict(), losses, workflow.evaluator.state.metrics["val_iou"])
     meet(folder)
     for name, (equal, overrides) in kinds.items():
-        workflow, mine = train(folder, name, **FIXED_BATCHES, **overrides, **{"train#sampler#shuffle": False})
+        workflow, mine = train(
+            folder, name, **FIXED_BATCHES, **overrides, **{"train#dataloader#sampler#shuffle": False}
+        )
         weights, losses, iou = alone[name]
         found = workflow.network_def.state_dict()
         apart = max((found[key] - weights[key]).abs().max().item() for key in weights)

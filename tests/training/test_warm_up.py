@@ -16,7 +16,7 @@ PREDICTION, TARGET = torch.tensor([3.0]), torch.tensor([1.0])
 
 @pytest.mark.parametrize("epochs", [0, 1, 3])
 def test_the_epoch_chooses_the_loss(epochs):
-    loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), epochs)
+    loss = WarmUpLoss(nn.L1Loss(), epochs, nn.MSELoss())
     values = []
     trainer = Engine(lambda engine, batch: values.append(loss(PREDICTION, TARGET).item()))
     WarmUpHandler(loss).attach(trainer)
@@ -25,8 +25,8 @@ def test_the_epoch_chooses_the_loss(epochs):
 
 
 def test_the_epoch_is_part_of_the_state():
-    loss = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), 2).set_epoch(3)
-    other = WarmUpLoss(nn.MSELoss(), nn.L1Loss(), 2)
+    loss = WarmUpLoss(nn.L1Loss(), 2, nn.MSELoss()).set_epoch(3)
+    other = WarmUpLoss(nn.L1Loss(), 2, nn.MSELoss())
     assert other(PREDICTION, TARGET) == 4
     other.load_state_dict(copy.deepcopy(loss.state_dict()))
     assert other(PREDICTION, TARGET) == 2
@@ -34,6 +34,14 @@ def test_the_epoch_is_part_of_the_state():
 
 def test_what_is_wrong_is_named():
     with pytest.raises(ValueError, match="epochs must not be negative, got -1"):
-        WarmUpLoss(nn.MSELoss(), nn.L1Loss(), -1)
+        WarmUpLoss(nn.L1Loss(), -1)
+    with pytest.raises(TypeError, match="then: found 'focall', expected a loss"):
+        WarmUpLoss("focall", 0)
     with pytest.raises(TypeError, match="loss must be a WarmUpLoss, got MSELoss"):
         WarmUpHandler(nn.MSELoss())
+
+
+def test_the_first_loss_is_the_cross_entropy():
+    logits, label = torch.randn(2, 3, 4, 5), torch.randint(0, 3, (2, 1, 4, 5))
+    found = WarmUpLoss(nn.L1Loss(), 1)(logits, label.float())
+    torch.testing.assert_close(found, nn.functional.cross_entropy(logits, label[:, 0]))

@@ -227,10 +227,11 @@ def test_bad_data(bundle, data, spoil, message):
 
 
 def test_a_case_in_training_and_in_validation(bundle, data):
-    item = {kind: f"{data}/{kind}s/a.nii.gz" for kind in ("image", "label")}
-    found = errors(check_bundle(bundle, {"train_data": [item], "val_data": [item]}, dataset_dir=data))
-    assert found == [f"error: {item['image']}: found 1 image(s) in training and in validation, expected each in one"]
-    found = errors(check_bundle(bundle, {"train_data": [], "val_data": [item]}, dataset_dir=data))
+    found = errors(check_bundle(bundle, {"train_cases": "all", "val_cases": "a"}, dataset_dir=data))
+    assert found == [
+        f"error: {data}/images/a.nii.gz: found 1 image(s) in training and in validation, expected each in one"
+    ]
+    found = errors(check_bundle(bundle, {"train#dataset#data": []}, dataset_dir=data))
     assert "found an empty list at train::dataset::data, expected at least one case" in found[0]
 
 

@@ -1,0 +1,156 @@
+"""One training from its first to its last epoch: what it starts from, what it keeps, when it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ignite.distributed as idist
+from ignite.engine import Events
+from monai.handlers import CheckpointLoader, EarlyStopHandler
+from torch import nn
+
+from ..counting.class_counts import as_class_counts
+from .epoch_seed import EpochSeedHandler
+from .training_state import TrainingState
+from .warm_up import WarmUpHandler, WarmUpLoss
+from .whole_files import WholeFileCheckpointSaver
+
+if TYPE_CHECKING:
+    from monai.engines import Evaluator, SupervisedTrainer
+
+
+class TrainingSession:
+    """Handler of a trainer that gives a run its beginning, its seeds, its files and its end.
+
+    When the trainer is made, pretrained weights are loaded. When it runs for the first time, in this order: the class counts
+    are written to ``OUTPUT_DIR/class_counts.json``, the loss moves to the trainer's device, a `WarmUpLoss` begins to follow
+    the epochs, and a training that was interrupted is taken up again. From then on every epoch gets its own seed
+    (`EpochSeedHandler`), the best weights by the evaluator's key metric go to ``CKPT_DIR/model.pt`` (a plain state dict), the
+    complete state to ``CKPT_DIR/checkpoint_epoch=N.pt``, and `early_stop_patience` ends the training. With several processes
+    only the first writes files.
+
+    A run that is resumed ends with the bits of one that was never interrupted.
+
+    Args:
+        evaluator: the validation, with a key metric.
+        network: what is trained; its weights are saved.
+        optimizer: saved in the complete state, as is `lr_scheduler`.
+        lr_scheduler: the schedule of the learning rate.
+        ckpt_dir: folder of the weights and states.
+        output_dir: folder of ``class_counts.json``.
+        seed: the run's seed, not negative.
+        dataset: the training data; their transforms get the seeds where no worker process does.
+        class_counts: the counts that the loss was made from, in any form that an argument ``class_counts`` may come in;
+            None writes none.
+        save_interval: epochs between saved states; only the last one is kept.
+        early_stop_patience: validations without a better key metric after which to stop; 0 never stops.
+        pretrained: handler that loads weights to start from, such as `monai_margincal.networks.COPLENetCheckpointLoader`.
+        resume_from: a complete state to go on from, in place of `pretrained`.
+
+    Raises:
+        ValueError: `seed`, `save_interval` or `early_stop_patience` is out of range. At the start: the state is of a later
+            epoch than the trainer's last.
+        FileExistsError: at the start: ``class_counts.json`` exists and holds something else.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from ignite.metrics import Average
+        >>> from monai.engines import SupervisedEvaluator, SupervisedTrainer
+        >>> from monai.handlers import ValidationHandler
+        >>> network = torch.nn.Linear(1, 1)
+        >>> optimizer = torch.optim.SGD(network.parameters(), 0.1)
+        >>> schedule = torch.optim.lr_scheduler.LinearLR(optimizer)
+        >>> data = [{"image": torch.ones(2, 1), "label": torch.zeros(2, 1)}]
+        >>> score = Average(lambda output: output[0]["pred"].mean())
+        >>> evaluator = SupervisedEvaluator("cpu", data, network, key_val_metric={"score": score})
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> session = TrainingSession(evaluator, network, optimizer, schedule, folder.name, folder.name, class_counts=[9, 1])
+        >>> trainer = SupervisedTrainer("cpu", 2, data, network, optimizer, torch.nn.MSELoss(),
+        ...     train_handlers=[session, ValidationHandler(interval=1, validator=evaluator)])
+        >>> trainer.run()
+        >>> sorted(path.name for path in Path(folder.name).iterdir())
+        ['checkpoint_epoch=2.pt', 'class_counts.json', 'model.pt']
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        network: nn.Module,
+        optimizer: Any,
+        lr_scheduler: Any,
+        ckpt_dir: str,
+        output_dir: str,
+        seed: int = 0,
+        dataset: Any = None,
+        class_counts: Any = None,
+        save_interval: int = 1,
+        early_stop_patience: int = 0,
+        pretrained: Callable[[SupervisedTrainer], None] | None = None,
+        resume_from: str | None = None,
+    ) -> None:
+        if save_interval < 1:
+            raise ValueError(f"save_interval: found {save_interval}, expected 1 epoch or more")
+        if early_stop_patience < 0:
+            raise ValueError(f"early_stop_patience: found {early_stop_patience}, expected 0 (never stop) or more")
+        self.evaluator = evaluator
+        self.saved = {"network": network, "optimizer": optimizer, "lr_scheduler": lr_scheduler}
+        self.ckpt_dir = ckpt_dir
+        self.output_dir = output_dir
+        self.seeds = EpochSeedHandler(seed, dataset)
+        self.class_counts = None if class_counts is None else as_class_counts(class_counts)
+        self.save_interval = save_interval
+        self.early_stop_patience = early_stop_patience
+        self.pretrained = pretrained
+        self.resume_from = resume_from
+        self._begun = False
+
+    def attach(self, engine: SupervisedTrainer) -> None:
+        """Load pretrained weights; do the rest when the trainer starts."""
+        self.seeds.attach(engine)
+        if self.pretrained is not None and self.resume_from is None:
+            # not at the start: whoever puts weights of its own into the network meanwhile must not lose them
+            self.pretrained(engine)
+        engine.add_event_handler(Events.STARTED, self._begin)
+
+    def _begin(self, engine: SupervisedTrainer) -> None:
+        """Attach what needs the whole trainer, behind all other handlers; once, however often the trainer runs."""
+        if self._begun:
+            return
+        self._begun = True
+        is_first = idist.get_rank() == 0
+        if self.class_counts is not None and is_first:
+            self.class_counts.to_json(Path(self.output_dir, "class_counts.json"))
+        if isinstance(engine.loss_function, nn.Module):
+            engine.loss_function.to(engine.state.device)
+        if isinstance(engine.loss_function, WarmUpLoss):
+            WarmUpHandler(engine.loss_function).attach(engine)
+        best = self._best_model() if is_first else None
+        state = {**self.saved, "trainer": engine}
+        state["validation"] = TrainingState(engine, self.evaluator, best, self._early_stop(engine))
+        if is_first:
+            WholeFileCheckpointSaver(self.ckpt_dir, state, save_interval=self.save_interval, n_saved=1).attach(engine)
+        if self.resume_from is not None:
+            CheckpointLoader(self.resume_from, state, map_location=engine.state.device)(engine)
+
+    def _best_model(self) -> WholeFileCheckpointSaver:
+        saver = WholeFileCheckpointSaver(
+            self.ckpt_dir,
+            {"network": self.saved["network"]},
+            save_key_metric=True,
+            key_metric_filename="model.pt",
+        )
+        saver.attach(self.evaluator)
+        return saver
+
+    def _early_stop(self, engine: SupervisedTrainer) -> EarlyStopHandler | None:
+        if not self.early_stop_patience:
+            return None
+        stop = EarlyStopHandler(
+            self.early_stop_patience,
+            lambda evaluator: evaluator.state.metrics[evaluator.state.key_metric_name],
+            trainer=engine,
+        )
+        stop.attach(self.evaluator)
+        return stop
