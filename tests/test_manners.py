@@ -36,8 +36,6 @@ TO_MEND = {
     "losses/margin_calibration.py": 2,
     "networks/blocks.py": 5,
     "networks/coplenet.py": 10,
-    "ops/blockwise.py": 5,
-    "ops/operator.py": 16,
     "outputs/dicom_seg.py": 1,
     "outputs/overlays.py": 2,
     "outputs/segmentation_view.py": 1,
