@@ -33,8 +33,6 @@ TO_MEND = {
     "losses/margin_calibration.py": 2,
     "networks/blocks.py": 5,
     "networks/coplenet.py": 10,
-    "ops/blockwise.py": 5,
-    "ops/operator.py": 16,
 }
 #: Module names that still exist twice. Only to become fewer.
 TWICE = {"surrogates.py"}

@@ -11,33 +11,14 @@ gradient is rounded once.
 
 from __future__ import annotations
 
-import math
-import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from ..extras import install_command
-from .blockwise import ClassTerms, Reading, blockwise_loss, count_valid
-from .targets import holds_class_indices, plain_tensor, stands_in, with_channel
+from .passes import Options, backward_pass, check_shapes, chosen_backend, empty_results, forward_pass
+from .targets import plain_tensor, stands_in
 
 __all__ = ["margin_calibration"]
-
-_REDUCTIONS = ("none", "mean", "sum")
-_BACKENDS = ("auto", "eager", "triton")
-_BACKEND_VARIABLE = "MARGINCAL_KERNEL"
-
-
-class _Options(NamedTuple):
-    """Everything that is not a tensor."""
-
-    natural: bool
-    include_background: bool
-    ignore_index: int | None
-    reduction: str
-    only_indices: bool
-    names: str
-    backend: str
 
 
 def margin_calibration(
@@ -108,7 +89,15 @@ def margin_calibration(
     input, target = plain_tensor(input), plain_tensor(target)
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
     class_mask = None if class_mask is None else plain_tensor(class_mask)
-    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names, backend)
+    options = Options(
+        natural=natural,
+        include_background=include_background,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        only_indices=only_indices,
+        names=names,
+        backend=backend,
+    )
     if torch.compiler.is_compiling() or stands_in(input):
         return torch.ops.margincal.margin_calibration(input, target, *tensors, class_mask, *options)
     wants_gradient = torch.is_grad_enabled() and input.requires_grad
@@ -128,7 +117,7 @@ class _MarginCalibration(torch.autograd.Function):
         negative_weight: torch.Tensor,
         positive_weight: torch.Tensor,
         class_mask: torch.Tensor | None,
-        options: _Options,
+        options: Options,
         wants_gradient: bool,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
@@ -137,10 +126,10 @@ class _MarginCalibration(torch.autograd.Function):
             wants_gradient
             and input.device.type == "cpu"
             and input.dtype in (torch.float32, torch.float64)
-            and _chosen_backend(options.backend) != "triton"
+            and chosen_backend(options.backend) != "triton"
         )
         ctx.gradient = torch.empty_like(input) if early else None
-        loss, valid = _forward(input, target, tensors, class_mask, options, ctx.gradient)
+        loss, valid = forward_pass(input, target, tensors, class_mask, options=options, gradient=ctx.gradient)
         ctx.save_for_backward(input, target, *tensors, class_mask, valid)
         ctx.options = options
         ctx.mark_non_differentiable(valid)
@@ -154,7 +143,9 @@ class _MarginCalibration(torch.autograd.Function):
         with torch.no_grad():
             # an infinite incoming gradient would turn the 0 of ignored voxels into NaN
             if gradient is None or not bool(torch.isfinite(grad_loss).all()):
-                gradient = _backward(input, target, tuple(tensors), class_mask, ctx.options, grad_loss, valid)
+                gradient = backward_pass(
+                    input, target, tuple(tensors), class_mask, options=ctx.options, grad_loss=grad_loss, valid=valid
+                )
             elif grad_loss.ndim > 0 or float(grad_loss) != 1:
                 gradient.mul_(grad_loss)
         if torch.is_grad_enabled():  # create_graph=True
@@ -177,181 +168,6 @@ class _NoSecondDerivative(torch.autograd.Function):
         )
 
 
-def _forward(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    tensors: tuple[torch.Tensor, ...],
-    class_mask: torch.Tensor | None,
-    options: _Options,
-    gradient: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Loss and number of valid voxels; fills ``gradient``, for an incoming gradient of 1, where given."""
-    holds_indices = _check_shapes(input, target, tensors, class_mask, options)
-    if input.device.type == "meta":
-        return _empty_results(input, options.reduction)
-    _check_values(tensors)
-    kernels = _kernels(input, target, holds_indices, options)
-    if kernels is not None:
-        return kernels.kernel_forward(
-            input,
-            with_channel(input, target),
-            ClassTerms(*tensors),
-            names=options.names,
-            **_for_kernels(class_mask, options),
-        )
-    target, reading, terms = _prepare(input, target, tensors, class_mask, options, holds_indices)
-    count = count_valid(input, target, reading)
-    valid = torch.tensor(count, dtype=torch.int64, device=input.device)
-    loss_map, dtype = None, _compute_dtype(input)
-    if options.reduction == "none":
-        loss_map = torch.empty((input.shape[0], 1, *input.shape[2:]), dtype=dtype, device=input.device)
-    share = 1.0 / max(count, 1) if options.reduction == "mean" else 1.0
-    scale = torch.tensor(share, dtype=dtype, device=input.device)
-    total = blockwise_loss(input, target, reading, terms, options.natural, loss_map, gradient, scale)
-    if loss_map is not None:
-        return loss_map, valid
-    return (total / max(count, 1) if options.reduction == "mean" else total).to(dtype), valid
-
-
-def _backward(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    tensors: tuple[torch.Tensor, ...],
-    class_mask: torch.Tensor | None,
-    options: _Options,
-    grad_loss: torch.Tensor,
-    valid: torch.Tensor,
-) -> torch.Tensor:
-    """Gradient of the logits, multiplied by the incoming gradient before it is rounded to the logits' dtype."""
-    if input.device.type == "meta":
-        return torch.empty_like(input)
-    holds_indices = _check_shapes(input, target, tensors, class_mask, options)
-    kernels = _kernels(input, target, holds_indices, options)
-    if kernels is not None:
-        return kernels.kernel_backward(
-            input,
-            with_channel(input, target),
-            ClassTerms(*tensors),
-            grad_loss,
-            valid,
-            **_for_kernels(class_mask, options),
-        )
-    gradient = torch.empty_like(input)
-    target, reading, terms = _prepare(input, target, tensors, class_mask, options, holds_indices)
-    scale = grad_loss / valid.clamp_min(1) if options.reduction == "mean" else grad_loss
-    blockwise_loss(input, target, reading, terms, options.natural, gradient=gradient, gradient_scale=scale)
-    return gradient
-
-
-def _chosen_backend(backend: str) -> str:
-    """The argument, or for "auto" the environment variable."""
-    chosen = os.environ.get(_BACKEND_VARIABLE) or "auto" if backend == "auto" else backend
-    if chosen not in _BACKENDS:
-        source = f"the environment variable {_BACKEND_VARIABLE}" if backend == "auto" else "backend"
-        raise ValueError(f"{source} must be one of {', '.join(map(repr, _BACKENDS))}, found {chosen!r}")
-    return chosen
-
-
-def _kernels(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, options: _Options) -> Any:
-    """The module with the Triton kernels where they are to be used, else None."""
-    chosen = _chosen_backend(options.backend)
-    if chosen == "eager" or (chosen == "auto" and input.device.type != "cuda"):
-        return None
-    try:
-        from . import triton_launch
-    except ImportError as error:
-        if chosen == "auto":
-            return None
-        raise ImportError(
-            f"the backend 'triton' needs triton, 3.3 or newer, which cannot be imported ({error}): {install_command('triton')}"
-        ) from error
-    refused = triton_launch.not_taken(input, target, holds_indices)
-    if not refused and not triton_launch.runs_on(input.device):
-        refused = f"tensors on {input.device} (without TRITON_INTERPRET=1)"
-    if not refused:
-        return triton_launch
-    if chosen == "triton":
-        raise ValueError(f"the backend 'triton' does not take {refused}: expected backend 'auto' or 'eager' for these")
-    return None
-
-
-def _for_kernels(class_mask: torch.Tensor | None, options: _Options) -> dict[str, Any]:
-    return {
-        "class_mask": class_mask,
-        "ignore_index": options.ignore_index,
-        "include_background": options.include_background,
-        "natural": options.natural,
-        "reduction": options.reduction,
-    }
-
-
-def _prepare(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    tensors: tuple[torch.Tensor, ...],
-    class_mask: torch.Tensor | None,
-    options: _Options,
-    holds_indices: bool,
-) -> tuple[torch.Tensor, Reading, ClassTerms]:
-    """What the blockwise computation works on: every class has its margins and weights, in the dtype of the computation."""
-    num_classes, dtype = max(input.shape[1], 2), _compute_dtype(input)
-    terms = ClassTerms(*(tensor.to(device=input.device, dtype=dtype).expand(num_classes) for tensor in tensors))
-    if not options.include_background:
-        foreground = torch.ones(num_classes, dtype=dtype, device=input.device)
-        foreground[0] = 0
-        terms = terms._replace(
-            negative_weight=terms.negative_weight * foreground, positive_weight=terms.positive_weight * foreground
-        )
-    reading = Reading(holds_indices, num_classes, options.ignore_index, class_mask, options.names)
-    return with_channel(input, target), reading, terms
-
-
-def _check_shapes(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    tensors: tuple[torch.Tensor, ...],
-    class_mask: torch.Tensor | None,
-    options: _Options,
-) -> bool:
-    """All that can be told without a value; returns whether the target holds class indices."""
-    if options.reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, found {options.reduction!r}")
-    holds_indices = holds_class_indices(input, target, options.only_indices)
-    if target.device != input.device:
-        raise ValueError(f"target is on {target.device}, input on {input.device}: expected one device")
-    num_classes = max(input.shape[1], 2)
-    if class_mask is not None and (class_mask.dtype != torch.bool or class_mask.shape != (input.shape[0], num_classes)):
-        raise ValueError(
-            f"class_mask has the shape {tuple(class_mask.shape)} and the dtype {class_mask.dtype}: expected bool "
-            f"{(input.shape[0], num_classes)}, one row per case and one column per class"
-        )
-    for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
-        if tensor.ndim != 1 or tensor.shape[0] not in (1, num_classes):
-            flag = "" if options.include_background else ", the background among them although include_background=False"
-            channel = " (one-channel logits stand for two classes)" if input.shape[1] == 1 else ""
-            raise ValueError(
-                f"{name} has the shape {tuple(tensor.shape)}, input has the shape {tuple(input.shape)}: expected "
-                f"({num_classes},), one entry per class{flag}{channel}"
-            )
-    return holds_indices
-
-
-def _check_values(tensors: tuple[torch.Tensor, ...]) -> None:
-    """Margins and weights may have been changed since they were checked; on a device one would have to wait to see them."""
-    for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
-        if tensor.device.type == "cpu" and not (float(tensor.min()) >= 0 and float(tensor.max()) < math.inf):
-            raise ValueError(f"{name} must be finite and >= 0, found {tensor.tolist()}")
-
-
-def _compute_dtype(input: torch.Tensor) -> torch.dtype:
-    return torch.promote_types(input.dtype, torch.float32)
-
-
-def _empty_results(input: torch.Tensor, reduction: str) -> tuple[torch.Tensor, torch.Tensor]:
-    shape = (input.shape[0], 1, *input.shape[2:]) if reduction == "none" else ()
-    return input.new_empty(shape, dtype=_compute_dtype(input)), input.new_empty((), dtype=torch.int64)
-
-
 @torch.library.custom_op("margincal::margin_calibration", mutates_args=())
 def _operator(
     input: torch.Tensor,
@@ -370,8 +186,16 @@ def _operator(
     backend: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
-    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names, backend)
-    return _forward(input, target, tensors, class_mask, options)
+    options = Options(
+        natural=natural,
+        include_background=include_background,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        only_indices=only_indices,
+        names=names,
+        backend=backend,
+    )
+    return forward_pass(input, target, tensors, class_mask, options=options)
 
 
 @torch.library.custom_op("margincal::margin_calibration_backward", mutates_args=())
@@ -394,15 +218,23 @@ def _operator_backward(
     backend: str,
 ) -> torch.Tensor:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
-    options = _Options(natural, include_background, ignore_index, reduction, only_indices, names, backend)
-    return _backward(input, target, tensors, class_mask, options, grad_loss, valid)
+    options = Options(
+        natural=natural,
+        include_background=include_background,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        only_indices=only_indices,
+        names=names,
+        backend=backend,
+    )
+    return backward_pass(input, target, tensors, class_mask, options=options, grad_loss=grad_loss, valid=valid)
 
 
 @_operator.register_fake
 def _(input: torch.Tensor, target: torch.Tensor, *rest: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    tensors, class_mask, options = rest[:4], rest[4], _Options(*rest[5:])
-    _check_shapes(input, target, tensors, class_mask, options)
-    return _empty_results(input, options.reduction)
+    tensors, class_mask, options = rest[:4], rest[4], Options(*rest[5:])
+    check_shapes(input, target, tensors, class_mask, options=options)
+    return empty_results(input, options.reduction)
 
 
 @_operator_backward.register_fake

@@ -21,7 +21,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .blockwise import LARGEST_LOGIT_EXPONENT
+from .block import LARGEST_LOGIT_EXPONENT
 
 __all__ = ["backward_kernel", "final_kernel", "forward_kernel"]
 

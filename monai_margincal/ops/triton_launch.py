@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 import triton
 
-from .blockwise import ClassTerms
+from .block import ClassTerms
 from .targets import describe_classes
 from .triton_kernels import backward_kernel, final_kernel, forward_kernel
 

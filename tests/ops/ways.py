@@ -10,7 +10,12 @@ from monai_margincal.ops import margin_calibration
 WAYS = ["eager", "operator", "triton"]
 
 
-def loss_and_gradient(way: str, logits: torch.Tensor, target, terms, *, incoming=None, **options):
+def terms(classes: int) -> list[torch.Tensor]:
+    """Random margins and weights."""
+    return [torch.rand(classes) for _ in range(4)]
+
+
+def loss_and_gradient(way: str, logits: torch.Tensor, target, values, *, incoming=None, **options):
     """(loss, number of valid voxels, gradient); ``incoming`` is the gradient that comes in from behind the loss."""
     logits = logits.detach().requires_grad_()
     backend = "triton" if way == "triton" else "eager"
@@ -18,7 +23,7 @@ def loss_and_gradient(way: str, logits: torch.Tensor, target, terms, *, incoming
         loss, valid = torch.ops.margincal.margin_calibration(
             logits,
             target,
-            *terms,
+            *values,
             options.get("class_mask"),
             options.get("natural", False),
             options.get("include_background", True),
@@ -29,6 +34,6 @@ def loss_and_gradient(way: str, logits: torch.Tensor, target, terms, *, incoming
             backend,
         )
     else:
-        loss, valid = margin_calibration(logits, target, *terms, backend=backend, **options)
+        loss, valid = margin_calibration(logits, target, *values, backend=backend, **options)
     loss.backward(torch.ones_like(loss) if incoming is None else incoming)
     return loss.detach(), int(valid), logits.grad

@@ -1,0 +1,222 @@
+"""Forward and backward pass of the loss: arguments are checked, then the kernels or the blockwise computation does the work."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, NamedTuple
+
+import torch
+
+from ..extras import install_command
+from .block import ClassTerms
+from .blockwise import Reading, blockwise_loss, count_valid
+from .targets import holds_class_indices, with_channel
+
+__all__ = ["Options", "backward_pass", "check_shapes", "chosen_backend", "empty_results", "forward_pass"]
+
+_REDUCTIONS = ("none", "mean", "sum")
+_BACKENDS = ("auto", "eager", "triton")
+_BACKEND_VARIABLE = "MARGINCAL_KERNEL"
+
+
+class Options(NamedTuple):
+    """Everything that is not a tensor."""
+
+    natural: bool
+    include_background: bool
+    ignore_index: int | None
+    reduction: str
+    only_indices: bool
+    names: str
+    backend: str
+
+
+def forward_pass(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    tensors: tuple[torch.Tensor, ...],
+    class_mask: torch.Tensor | None,
+    *,
+    options: Options,
+    gradient: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Loss and number of valid voxels; fills ``gradient``, for an incoming gradient of 1, where given."""
+    holds_indices = check_shapes(input, target, tensors, class_mask, options=options)
+    if input.device.type == "meta":
+        return empty_results(input, options.reduction)
+    _check_values(tensors)
+    kernels = _kernels(input, target, holds_indices, options)
+    if kernels is not None:
+        return kernels.kernel_forward(
+            input,
+            with_channel(input, target),
+            ClassTerms(*tensors),
+            names=options.names,
+            **_for_kernels(class_mask, options),
+        )
+    target, reading, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
+    count = count_valid(input, target, reading)
+    valid = torch.tensor(count, dtype=torch.int64, device=input.device)
+    loss_map, dtype = None, _compute_dtype(input)
+    if options.reduction == "none":
+        loss_map = torch.empty((input.shape[0], 1, *input.shape[2:]), dtype=dtype, device=input.device)
+    share = 1.0 / max(count, 1) if options.reduction == "mean" else 1.0
+    scale = torch.tensor(share, dtype=dtype, device=input.device)
+    total = blockwise_loss(
+        input,
+        target,
+        reading,
+        terms,
+        natural=options.natural,
+        loss_map=loss_map,
+        gradient=gradient,
+        gradient_scale=scale,
+    )
+    if loss_map is not None:
+        return loss_map, valid
+    return (total / max(count, 1) if options.reduction == "mean" else total).to(dtype), valid
+
+
+def backward_pass(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    tensors: tuple[torch.Tensor, ...],
+    class_mask: torch.Tensor | None,
+    *,
+    options: Options,
+    grad_loss: torch.Tensor,
+    valid: torch.Tensor,
+) -> torch.Tensor:
+    """Gradient of the logits, multiplied by the incoming gradient before it is rounded to the logits' dtype."""
+    if input.device.type == "meta":
+        return torch.empty_like(input)
+    holds_indices = check_shapes(input, target, tensors, class_mask, options=options)
+    kernels = _kernels(input, target, holds_indices, options)
+    if kernels is not None:
+        return kernels.kernel_backward(
+            input,
+            with_channel(input, target),
+            ClassTerms(*tensors),
+            grad_loss=grad_loss,
+            valid=valid,
+            **_for_kernels(class_mask, options),
+        )
+    gradient = torch.empty_like(input)
+    target, reading, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
+    scale = grad_loss / valid.clamp_min(1) if options.reduction == "mean" else grad_loss
+    blockwise_loss(input, target, reading, terms, natural=options.natural, gradient=gradient, gradient_scale=scale)
+    return gradient
+
+
+def chosen_backend(backend: str) -> str:
+    """The argument, or for "auto" the environment variable."""
+    chosen = os.environ.get(_BACKEND_VARIABLE) or "auto" if backend == "auto" else backend
+    if chosen not in _BACKENDS:
+        source = f"the environment variable {_BACKEND_VARIABLE}" if backend == "auto" else "backend"
+        raise ValueError(f"{source} must be one of {', '.join(map(repr, _BACKENDS))}, found {chosen!r}")
+    return chosen
+
+
+def _kernels(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, options: Options) -> Any:
+    """The module with the Triton kernels where they are to be used, else None."""
+    chosen = chosen_backend(options.backend)
+    if chosen == "eager" or (chosen == "auto" and input.device.type != "cuda"):
+        return None
+    try:
+        from . import triton_launch
+    except ImportError as error:
+        if chosen == "auto":
+            return None
+        raise ImportError(
+            f"the backend 'triton' needs triton, 3.3 or newer, which cannot be imported ({error}): {install_command('triton')}"
+        ) from error
+    refused = triton_launch.not_taken(input, target, holds_indices)
+    if not refused and not triton_launch.runs_on(input.device):
+        refused = f"tensors on {input.device} (without TRITON_INTERPRET=1)"
+    if not refused:
+        return triton_launch
+    if chosen == "triton":
+        raise ValueError(f"the backend 'triton' does not take {refused}: expected backend 'auto' or 'eager' for these")
+    return None
+
+
+def _for_kernels(class_mask: torch.Tensor | None, options: Options) -> dict[str, Any]:
+    return {
+        "class_mask": class_mask,
+        "ignore_index": options.ignore_index,
+        "include_background": options.include_background,
+        "natural": options.natural,
+        "reduction": options.reduction,
+    }
+
+
+def _prepare(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    tensors: tuple[torch.Tensor, ...],
+    class_mask: torch.Tensor | None,
+    *,
+    options: Options,
+    holds_indices: bool,
+) -> tuple[torch.Tensor, Reading, ClassTerms]:
+    """What the blockwise computation works on: every class has its margins and weights, in the dtype of the computation."""
+    num_classes, dtype = max(input.shape[1], 2), _compute_dtype(input)
+    terms = ClassTerms(*(tensor.to(device=input.device, dtype=dtype).expand(num_classes) for tensor in tensors))
+    if not options.include_background:
+        foreground = torch.ones(num_classes, dtype=dtype, device=input.device)
+        foreground[0] = 0
+        terms = terms._replace(
+            negative_weight=terms.negative_weight * foreground, positive_weight=terms.positive_weight * foreground
+        )
+    reading = Reading(
+        holds_indices, num_classes, ignore_index=options.ignore_index, class_mask=class_mask, names=options.names
+    )
+    return with_channel(input, target), reading, terms
+
+
+def check_shapes(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    tensors: tuple[torch.Tensor, ...],
+    class_mask: torch.Tensor | None,
+    *,
+    options: Options,
+) -> bool:
+    """All that can be told without a value; returns whether the target holds class indices."""
+    if options.reduction not in _REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, found {options.reduction!r}")
+    holds_indices = holds_class_indices(input, target, options.only_indices)
+    if target.device != input.device:
+        raise ValueError(f"target is on {target.device}, input on {input.device}: expected one device")
+    num_classes = max(input.shape[1], 2)
+    if class_mask is not None and (class_mask.dtype != torch.bool or class_mask.shape != (input.shape[0], num_classes)):
+        raise ValueError(
+            f"class_mask has the shape {tuple(class_mask.shape)} and the dtype {class_mask.dtype}: expected bool "
+            f"{(input.shape[0], num_classes)}, one row per case and one column per class"
+        )
+    for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
+        if tensor.ndim != 1 or tensor.shape[0] not in (1, num_classes):
+            flag = "" if options.include_background else ", the background among them although include_background=False"
+            channel = " (one-channel logits stand for two classes)" if input.shape[1] == 1 else ""
+            raise ValueError(
+                f"{name} has the shape {tuple(tensor.shape)}, input has the shape {tuple(input.shape)}: expected "
+                f"({num_classes},), one entry per class{flag}{channel}"
+            )
+    return holds_indices
+
+
+def _check_values(tensors: tuple[torch.Tensor, ...]) -> None:
+    """Margins and weights may have been changed since they were checked; on a device one would have to wait to see them."""
+    for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
+        if tensor.device.type == "cpu" and not (float(tensor.min()) >= 0 and float(tensor.max()) < math.inf):
+            raise ValueError(f"{name} must be finite and >= 0, found {tensor.tolist()}")
+
+
+def _compute_dtype(input: torch.Tensor) -> torch.dtype:
+    return torch.promote_types(input.dtype, torch.float32)
+
+
+def empty_results(input: torch.Tensor, reduction: str) -> tuple[torch.Tensor, torch.Tensor]:
+    shape = (input.shape[0], 1, *input.shape[2:]) if reduction == "none" else ()
+    return input.new_empty(shape, dtype=_compute_dtype(input)), input.new_empty((), dtype=torch.int64)
