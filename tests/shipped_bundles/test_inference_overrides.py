@@ -62,7 +62,6 @@ KEYS = {
     "num_classes": (3, lambda p: p["network"].out_conv.out_channels == 3),
     "class_names": (["a", "b"], lambda p: output(p, "volumes").table.class_names == ["a", "b"]),
     "features": ([4, 8, 16, 32, 64], lambda p: p["network"].out_conv.in_channels == 4, {"norm": "batch"}),
-    "network_def#dropout": ([0.5] * 5, lambda p: dropouts(p) == {0.5}),
     "norm": ("batch", lambda p: any(isinstance(m, torch.nn.BatchNorm2d) for m in p["network"].modules())),
     "roi_size": ([64, 32], lambda p: p["inferer"].roi_size == (64, 32)),
     "sw_batch_size": (2, lambda p: p["inferer"].sw_batch_size == 2),
@@ -76,6 +75,7 @@ KEYS = {
 
 #: what the README shows besides, and what one would look for
 NESTED = {
+    "network_def#dropout": ([0.5] * 5, lambda p: dropouts(p) == {0.5}),
     "inferer#overlap": (0.5, lambda p: p["inferer"].overlap == 0.5),
     "inferer#device": ("cpu", lambda p: p["inferer"].device == "cpu"),
     "dataset#data": ([LABEL], lambda p: p["dataset"].data == [LABEL]),
