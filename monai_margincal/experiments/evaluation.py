@@ -57,7 +57,7 @@ def validation_curve_point(
     """The objective (mean over the cases, each a batch of its own) and the foreground mean IoU by argmax."""
     losses, total = [], None
     for case in cases:
-        logits = predict_logits(network, case, sample_size, slice_axis, device)
+        logits = predict_logits(network, case, sample_size, slice_axis=slice_axis, device=device)
         label = case.label.to(device).long()
         losses.append(float(objective(logits[None], label[None, None])))
         matrix = _matrix(largest_class(_finite(logits), dim=0).cpu(), case.label, logits.shape[0])
@@ -123,7 +123,7 @@ def evaluate(
     network.eval()
 
     def logits_of(case: Case) -> torch.Tensor:
-        return _finite(predict_logits(network, case, sample_size, slice_axis, device)).cpu()
+        return _finite(predict_logits(network, case, sample_size, slice_axis=slice_axis, device=device)).cpu()
 
     known = [logits_of(case) for case in validation]
     for decoder in decoders.values():
@@ -149,12 +149,12 @@ def evaluate(
         counted = _margin_histogram(logits, case.label)
         histogram = counted if histogram is None else histogram + counted
     return Evaluation(
-        [case.name for case in test],
-        {name: np.stack(matrices) for name, matrices in confusion.items()},
-        validated,
-        {name: decoder.state() for name, decoder in decoders.items()},
-        np.asarray(histogram),
-        pictures,
+        cases=[case.name for case in test],
+        confusion={name: np.stack(matrices) for name, matrices in confusion.items()},
+        validation_confusion=validated,
+        decoder_states={name: decoder.state() for name, decoder in decoders.items()},
+        margin_histogram=np.asarray(histogram),
+        pictures=pictures,
     )
 
 

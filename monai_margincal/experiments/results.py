@@ -179,7 +179,18 @@ def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
                 versus = comparison if known else _compare(by_seed, decoder, objectives[reference], other)
                 if versus is not None:
                     against[study.label(reference) + ("" if other == first else f", {other}")] = versus
-            summaries.append(_summary(task, protocol, name, decoder, by_seed, best, comparison, against))
+            summaries.append(
+                _summary(
+                    task,
+                    protocol,
+                    name,
+                    decoder,
+                    by_seed=by_seed,
+                    baseline=best,
+                    comparison=comparison,
+                    against=against,
+                )
+            )
     return summaries
 
 
@@ -221,6 +232,7 @@ def _summary(
     protocol: str,
     objective: str,
     decoder: str,
+    *,
     by_seed: dict[int, Run],
     baseline: str | None,
     comparison: Comparison | None,

@@ -110,7 +110,7 @@ def run_study(
                     continue
                 bar.set_description(cell.name)
                 try:
-                    record = _claim(study, output, cell, device, bar)
+                    record = _claim(study, output, cell, device, bar=bar)
                 except Exception as error:
                     # one broken objective must not keep a night's grid from finishing
                     errors[cell.name] = f"{type(error).__name__}: {error}"
@@ -162,9 +162,9 @@ def _claim(
         if cell.protocol == "finetune":
             before = study.cell(cell.task, PRETRAINING, "cross-entropy", cell.seed)
             start = record_path(output, before).with_suffix(".pt")
-            if not record_path(output, before).is_file() and _claim(study, output, before, device, bar) is None:
+            if not record_path(output, before).is_file() and _claim(study, output, before, device, bar=bar) is None:
                 return None
-        return _train_cell(study, output, cell, device, start, bar)
+        return _train_cell(study, output, cell, device, start=start, bar=bar)
     finally:
         lock.release()
         if path.is_file():
@@ -193,7 +193,9 @@ def _train_cell(
         from monai.transforms import Compose
 
         augmentation = Compose(study.build(settings["augmentation"]))
-    stream = SampleStream(training, size, int(settings["batch_size"]), cell.seed, axis, augmentation)
+    stream = SampleStream(
+        training, size, int(settings["batch_size"]), cell.seed, slice_axis=axis, augmentation=augmentation
+    )
     optimizer = study.build({**settings["optimizer"], "_mode_": "callable"})(network.parameters())
     before = int(settings["pretraining_steps"])
     steps = {PRETRAINING: before, "finetune": int(settings["steps"])}.get(
@@ -201,7 +203,7 @@ def _train_cell(
     )
 
     def validate(network: torch.nn.Module, objective: Objective) -> tuple[float, float]:
-        return validation_curve_point(network, objective, validation, size, axis, device)
+        return validation_curve_point(network, objective, validation, size, slice_axis=axis, device=device)
 
     torch.manual_seed(_torch_seed(cell.seed, "dropout of fine-tuning" if cell.protocol == "finetune" else "dropout"))
     history = train(
@@ -209,15 +211,15 @@ def _train_cell(
         objective,
         stream,
         optimizer,
-        steps,
-        device,
-        validate if validation else None,
-        settings.get("validate_every"),
-        before if cell.protocol == "finetune" else 0,
-        lambda step: bar.set_postfix_str(f"step {step}/{steps}", refresh=False),
+        steps=steps,
+        device=device,
+        validate=validate if validation else None,
+        validate_every=settings.get("validate_every"),
+        first_batch=before if cell.protocol == "finetune" else 0,
+        on_step=lambda step: bar.set_postfix_str(f"step {step}/{steps}", refresh=False),
     )
     decoders = {name: study.build(decoder) for name, decoder in study.decoders.items()}
-    result = evaluate(network, decoders, validation, test, size, axis, device)
+    result = evaluate(network, decoders, validation, test, sample_size=size, slice_axis=axis, device=device)
     record = {
         "name": cell.name,
         "task": cell.task,

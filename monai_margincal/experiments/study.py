@@ -201,7 +201,7 @@ class Study:
         description["references"] = self._references(description)
         text = json.dumps(description, sort_keys=True, ensure_ascii=True)
         key = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return Cell(task, protocol, objective, seed, key, description)
+        return Cell(task, protocol, objective, seed, key=key, description=description)
 
     def cases(self, task: str, seed: int) -> TaskCases:
         """Training, validation and test cases of a task; the seed draws the training cases."""
@@ -212,10 +212,10 @@ class Study:
             self._splits[task, seed] = select_task_cases(
                 self._data[task],
                 {part: settings[part] for part in ("training", "validation", "test")},
-                int(settings.get("split_seed", 0)),
-                seed,
-                f"tasks::{task}",
-                self._store,
+                split_seed=int(settings.get("split_seed", 0)),
+                seed=seed,
+                where=f"tasks::{task}",
+                store=self._store,
             )
         return self._splits[task, seed]
 

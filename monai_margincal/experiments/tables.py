@@ -260,8 +260,8 @@ def _single(study: Study, summaries: Sequence[Summary]) -> Table:
         study,
         summaries,
         "Single objectives (the paper's Tables 2 and 3)",
-        {name: tuple(value for pair in pairs for value in pair) for name, pairs in published.METHODS.items()},
-        tuple(
+        paper={name: tuple(value for pair in pairs for value in pair) for name, pairs in published.METHODS.items()},
+        columns=tuple(
             f"paper: {data} {score}"
             for data in ("COVID 1", "COVID 2", "instruments binary", "instruments parts")
             for score in ("acc.", "IoU")
@@ -275,8 +275,8 @@ def _compound(study: Study, summaries: Sequence[Summary]) -> Table:
         study,
         summaries,
         "Compound objectives (the paper's Table 5)",
-        published.COMPOUND,
-        ("paper: COVID 1", "paper: COVID 2", "paper: instruments binary", "paper: instruments parts"),
+        paper=published.COMPOUND,
+        columns=("paper: COVID 1", "paper: COVID 2", "paper: instruments binary", "paper: instruments parts"),
     )
 
 

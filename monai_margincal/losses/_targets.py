@@ -40,7 +40,7 @@ def one_hot_target(
         if valid is not None:
             values.masked_fill_(~valid, 0)
     else:
-        values, valid = soft_labels(target, num_classes, ignore_index, dtype, check)
+        values, valid = soft_labels(target, num_classes, ignore_index, dtype, check=check)
     return values, values.new_ones((), dtype=torch.bool).expand(values[:, :1].shape) if valid is None else valid
 
 

@@ -140,7 +140,9 @@ class MarginCalibrationLoss(_Loss):
         self.ignore_index = ignore_index
         self.global_mean = global_mean
         self.backend = backend
-        negative, positive, self.ids, names = _resolve_margins(class_counts, margins, tau, upsilon, normalization)
+        negative, positive, self.ids, names = _resolve_margins(
+            class_counts, margins, tau=tau, upsilon=upsilon, normalization=normalization
+        )
         self.class_names = names
         given = {
             "margin_negative": negative,
@@ -216,8 +218,8 @@ class MarginCalibrationLoss(_Loss):
                 target,
                 self.margin_negative,
                 self.margin_positive,
-                negative_weight,
-                self.positive_weight,
+                negative_weight=negative_weight,
+                positive_weight=self.positive_weight,
                 class_mask=class_mask,
                 natural=self.natural,
                 include_background=self.include_background,
@@ -267,7 +269,7 @@ class MarginCalibrationLoss(_Loss):
 
 
 def _resolve_margins(
-    class_counts: Any, margins: Any, tau: float, upsilon: float, normalization: Literal["sum", "counts"]
+    class_counts: Any, margins: Any, *, tau: float, upsilon: float, normalization: Literal["sum", "counts"]
 ) -> tuple[list[float], list[float], tuple[int, ...] | None, tuple[str, ...] | None]:
     """rho_0k and rho_k0 with the ids and names of their classes."""
     if (class_counts is None) == (margins is None):
