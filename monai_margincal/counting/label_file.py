@@ -11,6 +11,7 @@ from ..errors import naming_files
 from ..formats import LabelImage, describe_label
 from ..formats.voxel_stream import stream_name, voxel_blocks
 from ..geometry import voxel_spacing, voxel_volume_mm3, without_trailing_ones
+from ..labels import expected_classes
 from .case_names import case_name
 from .case_record import CaseRecord
 from .one_hot import one_hot_voxel_counts
@@ -44,7 +45,7 @@ def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int |
     """
     image = describe_label(path)
     where = str(path)
-    expected = "integer class ids" if ids is None else f"class ids {list(ids)}"
+    expected = "integer class ids" if ids is None else expected_classes(ids)
     with naming_files(path, f"cannot be read, expected a label of {expected}", raises=ValueError):
         if _has_channels(image):
             counted = _count_channels(image, ids, ignore_index, where)

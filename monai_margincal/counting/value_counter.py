@@ -17,6 +17,8 @@ import sys
 
 import numpy as np
 
+from ..labels import not_integers
+
 #: Bytes that are converted, compared or counted at once: temporaries stay in the cache.
 CHUNK_BYTES = 1 << 19
 #: A histogram array over [lowest, highest] value is used up to this width, sorting beyond it.
@@ -238,9 +240,7 @@ class ValueCounter:
         # of wrapping, 2^63 would, so the largest int64 (not representable in float64) marks it
         faulty = (integers.astype(voxels.dtype) != voxels) | (integers == np.iinfo(np.int64).max)
         if faulty.any():
-            raise ValueError(
-                f"{self.where}: found values that are not integers: {_some(voxels[faulty])}, expected {self.expected}"
-            )
+            raise ValueError(not_integers(self.where, np.unique(voxels[faulty]).tolist(), self.expected))
         return integers
 
 
@@ -287,9 +287,3 @@ def _from_zero(voxels: np.ndarray, low: int) -> np.ndarray:
     if low:
         shifted -= low
     return shifted
-
-
-def _some(values: np.ndarray, limit: int = 6) -> str:
-    distinct = np.unique(values)
-    shown = ", ".join(f"{value:.6g}" for value in distinct[:limit].tolist())
-    return shown + (f", ... ({len(distinct)} different values)" if len(distinct) > limit else "")

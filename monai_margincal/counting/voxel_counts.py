@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..labels import expected_classes, undeclared_labels
 from .class_ids import as_integer, declared_class_ids
 from .value_counter import ValueCounter
 
@@ -135,23 +136,22 @@ def select_classes(
                 f"{_expectation(None, ignore_index)}.{_hint(left, None, list(left))}"
             )
     else:
-        strangers = [value for value in left if value not in set(ids)]
+        declared = set(ids)
+        strangers = [value for value in left if value not in declared]
         if strangers:
-            beside = [value for value in left if value not in strangers]
+            beside = [value for value in left if value in declared]
             raise ValueError(
-                f"{where}: found the label value(s) {_listed(left, strangers)}"
-                f"{f' beside {_shortened(beside)}' if beside else ''}, expected {_expectation(ids, ignore_index)}."
-                f"{_hint(left, ids, strangers)}"
+                undeclared_labels(where, {v: left[v] for v in strangers}, _expectation(ids, ignore_index), beside)
+                + _hint(left, ids, strangers)
             )
     counts = np.array([left.get(value, 0) for value in ids], dtype=np.int64)
     return VoxelCounts(tuple(ids), counts, ignored)
 
 
 def _expectation(ids: Sequence[int] | None, ignore_index: int | None) -> str:
-    if ids is None:
-        text = f"at most {MAX_UNDECLARED_IDS} integer class ids >= 0"
-    else:
-        text = f"class ids {_shortened(ids, brackets=True)}"
+    if ids is not None:
+        return expected_classes(ids, ignore_index)
+    text = f"at most {MAX_UNDECLARED_IDS} integer class ids >= 0"
     return text if ignore_index is None else f"{text} or the ignored value {ignore_index}"
 
 
@@ -165,18 +165,6 @@ def _hint(values: Mapping[int, int], ids: Sequence[int] | None, strangers: Seque
     if ids is not None and strangers:
         return f" Declare every label value: num_classes={max(values) + 1} or ids=[...]."
     return ""
-
-
-def _listed(values: Mapping[int, int], which: Sequence[int], limit: int = 8) -> str:
-    shown = ", ".join(f"{value} ({values[value]} voxels)" for value in which[:limit])
-    return shown + (f", ... ({len(which)} values in all)" if len(which) > limit else "")
-
-
-def _shortened(values: Sequence[int], limit: int = 16, brackets: bool = False) -> str:
-    shown = ", ".join(str(value) for value in list(values)[:limit])
-    if len(values) > limit:
-        shown += f", ..., {list(values)[-1]}"
-    return f"[{shown}]" if brackets else shown
 
 
 def _refuse_empty(where: str, label: Any) -> NoReturn:

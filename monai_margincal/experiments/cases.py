@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ..counting.class_counts import ClassCounts
+from ..labels import class_labels
 
 __all__ = ["Case", "CaseStore", "TaskCases", "class_counts", "select_task_cases"]
 
@@ -95,15 +96,12 @@ def _read(item: Mapping[str, Any], chain: Callable[[Any], Any], num_classes: int
             f"{item['label']}: found a label of shape {tuple(label.shape)} for an image of shape {tuple(image.shape)} after "
             f"the transform, expected {(1, *image.shape[1:])}"
         )
-    found = torch.unique(label.to(torch.float64)).tolist()
-    wrong = [value for value in found if value not in range(num_classes)]
-    if wrong:
-        raise ValueError(f"{item['label']}: found the label(s) {wrong[:10]}, expected 0 ... {num_classes - 1}")
+    labels, _ = class_labels(label[0], num_classes, where=str(item["label"]))
     if not bool(torch.isfinite(image).all()):
         raise ValueError(
             f"{item['image']}: found NaN or infinite intensities after the transform, expected finite ones"
         )
-    return Case(str(item["case"]), image.to(torch.float32).contiguous(), label[0].to(torch.uint8).contiguous())
+    return Case(str(item["case"]), image.to(torch.float32).contiguous(), labels.to(torch.uint8).contiguous())
 
 
 def class_counts(cases: Sequence[Case], class_names: Sequence[str]) -> ClassCounts:

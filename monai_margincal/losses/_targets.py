@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from ..labels import class_labels
 from ..ops import largest_class
-from ..ops.targets import class_labels, holds_class_indices, soft_labels, with_channel
+from ..ops.targets import holds_class_indices, soft_labels, with_channel
 
 __all__ = ["hard_target", "one_hot_target"]
 

@@ -19,6 +19,8 @@ from typing import Any
 import torch
 
 from ..counting.class_counts import as_class_counts
+from ..labels import class_labels
+from ..ops.targets import holds_class_indices
 from .class_margins import ClassMargins
 from .surrogates import logit_margins, rho_margin_loss
 
@@ -54,34 +56,24 @@ class BoundTerms:
 
         Args:
             logits: (B, C, *spatial), C >= 2, floating point.
-            target: class indices 0 ... C - 1, (B, *spatial) or (B, 1, *spatial), any integral dtype.
+            target: class indices 0 ... C - 1, (B, *spatial) or (B, 1, *spatial), any integer dtype or whole numbers.
             margins: margin-offsets of the C classes.
             ignore_index: voxels with this label are left out.
             surrogate: loss of (margin, rho); the default is the one that the bound is about.
 
         Raises:
-            ValueError: shapes do not fit, or a label is outside 0 ... C - 1.
+            ValueError: shapes do not fit, or a label is not a whole number of 0 ... C - 1.
         """
         classes = logits.shape[1]
         if len(margins) != classes:
             raise ValueError(
                 f"found margins of {len(margins)} classes for logits of {classes} channels: expected as many"
             )
-        if target.ndim == logits.ndim and target.shape[1] == 1:
-            target = target[:, 0]
-        if target.shape != logits.shape[:1] + logits.shape[2:]:
-            raise ValueError(f"target has the shape {tuple(target.shape)}, but the logits have {tuple(logits.shape)}")
-        labels = target.to(torch.int64).flatten()
+        holds_class_indices(logits, target, only_indices=True)
+        labels, valid = class_labels(target.flatten(), classes, ignore_index)
         by_voxel = logit_margins(logits.detach()).movedim(1, -1).reshape(-1, classes).to(torch.float64)
-        if ignore_index is not None:
-            keep = labels != ignore_index
-            labels, by_voxel = labels[keep], by_voxel[keep]
-        wrong = labels[(labels < 0) | (labels >= classes)].unique().tolist()
-        if wrong:
-            raise ValueError(
-                f"target holds the label(s) {wrong[:10]}: expected 0 ... {classes - 1}"
-                + ("" if ignore_index is None else f" or {ignore_index}")
-            )
+        if valid is not None:
+            labels, by_voxel = labels[valid], by_voxel[valid]
         device = by_voxel.device
         is_class = labels[:, None] == torch.arange(classes, device=device)
         missed = surrogate(by_voxel, margins.positive.to(device))

@@ -13,10 +13,17 @@ import numpy as np
 import torch
 from monai.data import MetaTensor
 
+from ..labels import class_labels
+
 #: Confusion matrices (..., C, C); what is computed from them is of the same kind.
 Matrices = TypeVar("Matrices", torch.Tensor, np.ndarray)
 
 _DISCRETE_FIRST = "Logits and probabilities must be made discrete first, e.g. with AsDiscrete(argmax=True)."
+#: what the message about a wrong class index ends with
+_ADVICE = {
+    "y_pred": _DISCRETE_FIRST,
+    "y": "Pass ignore_index for true labels that must not count, or a larger num_classes.",
+}
 
 #: Voxels counted at a time: temporaries stay in cache on a CPU, and small on a GPU.
 _CHUNK_ON_CPU = 1 << 18
@@ -60,12 +67,10 @@ def confusion_matrix(
     matrix = torch.zeros(num_classes, num_classes, dtype=torch.int64, device=true.device)
     predicted, true = predicted.flatten(1).to(true.device), true.flatten(1)
     for p, t in zip(predicted.split(chunk, dim=1), true.split(chunk, dim=1), strict=True):
-        p, t = _class_indices(p, num_classes, "y_pred"), _class_indices(t, num_classes, "y")
-        if ignore_index is not None:
-            valid = t != ignore_index
-            p, t = p[valid], t[valid]
-        _check_range(p, num_classes, "y_pred", None)
-        _check_range(t, num_classes, "y", ignore_index)
+        t, valid = _class_indices(t, num_classes, "y", ignore_index)
+        if valid is not None:
+            p, t = p[:, valid], t[valid]
+        p, _ = _class_indices(p, num_classes, "y_pred", None)
         matrix += count_pairs(p, t, num_classes)
     return matrix.cpu()
 
@@ -194,18 +199,12 @@ def _channel_first(value: torch.Tensor, num_classes: int, name: str) -> torch.Te
     return value.as_tensor() if isinstance(value, MetaTensor) else value
 
 
-def _class_indices(voxels: torch.Tensor, num_classes: int, name: str) -> torch.Tensor:
-    """Turn voxels (1, n) of indices or (num_classes, n) one-hot into int64 indices (n,), not yet checked for their range."""
+def _class_indices(
+    voxels: torch.Tensor, num_classes: int, name: str, ignore_index: int | None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Turn voxels (1, n) of indices or (num_classes, n) one-hot into int64 indices (n,), and which count (None: all)."""
     if voxels.shape[0] == 1:
-        indices = voxels[0]
-        if indices.is_floating_point():
-            fractional = indices.remainder(1) != 0  # also true for NaN and infinities
-            if fractional.any():
-                raise ValueError(
-                    f"{name} holds the value {indices[fractional][0].item():g}, expected whole class indices 0 to "
-                    f"{num_classes - 1}. {_DISCRETE_FIRST}"
-                )
-        return indices.to(torch.int64)  # before any comparison: in uint8, -1 and 255 would be equal
+        return class_labels(voxels[0], num_classes, ignore_index, where=name, advice=_ADVICE[name])
     member = voxels == 1
     neither = (voxels != 0) != member
     if neither.any():
@@ -222,18 +221,4 @@ def _class_indices(voxels: torch.Tensor, num_classes: int, name: str) -> torch.T
     indices = torch.zeros_like(classes, dtype=torch.int64)
     for k in range(1, num_classes):  # argmax along the first axis is 60 times slower
         indices.add_(member[k], alpha=k)
-    return indices
-
-
-def _check_range(indices: torch.Tensor, num_classes: int, name: str, ignore_index: int | None) -> None:
-    if not indices.numel():
-        return
-    low, high = torch.aminmax(indices)
-    if low < 0 or high >= num_classes:
-        outside = indices[(indices < 0) | (indices >= num_classes)].unique().tolist()
-        listed = ", ".join(map(str, outside[:8])) + (", ..." if len(outside) > 8 else "")
-        ignored = "" if ignore_index is None else f" (ignore_index is {ignore_index})"
-        raise ValueError(
-            f"{name} holds class ids outside 0 to {num_classes - 1}: {listed}{ignored}. "
-            "Pass ignore_index for true labels that must not count, or a larger num_classes."
-        )
+    return indices, None if ignore_index is None else indices != ignore_index

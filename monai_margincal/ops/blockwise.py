@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..labels import class_labels
 from .block import ClassTerms, Workspace
-from .targets import class_labels, soft_labels
+from .targets import soft_labels
 
 __all__ = ["Reading", "blockwise_loss", "count_valid"]
 
@@ -179,7 +180,7 @@ def _read_target(
     part = target[block].flatten(2) if target.ndim > 2 else target[block].unsqueeze(-1)
     classes, ignore_index = reading.num_classes, reading.ignore_index
     if reading.holds_indices:
-        labels, valid = class_labels(part, classes, ignore_index, reading.names)
+        labels, valid = class_labels(part, classes, ignore_index, names=reading.names)
     else:
         labels, valid = soft_labels(part, classes, ignore_index, torch.promote_types(part.dtype, torch.float32))
     if reading.class_mask is not None:

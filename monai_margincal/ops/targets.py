@@ -7,7 +7,7 @@ The rules, shared by every loss of the package:
   voxel;
 * for one-channel logits a floating target of the logits' shape is soft: the probability of the foreground;
 * a label outside 0 ... C - 1 that is not ``ignore_index`` is an error that lists what was found and what was expected, raised
-  before anything is indexed with it; overlapping channels are an error and never resolved by argmax;
+  before anything is indexed with it (`monai_margincal.labels`); overlapping channels are an error and never resolved by argmax;
 * a voxel is ignored where its label is ``ignore_index``; with one value per class, where all its channels equal
   ``ignore_index`` or, if ``ignore_index`` is a class id, where that class's channel is 1.
 """
@@ -17,8 +17,6 @@ from __future__ import annotations
 import torch
 
 __all__ = [
-    "class_labels",
-    "describe_classes",
     "holds_class_indices",
     "plain_tensor",
     "soft_labels",
@@ -29,7 +27,6 @@ __all__ = [
 #: how far the channels of one voxel may add up to something other than 1: soft labels made in float32 and in half precision
 _SUM_TOLERANCE = 1e-3
 _HALF_SUM_TOLERANCE = 2e-2
-_MAX_LISTED = 20
 
 
 def plain_tensor(value: torch.Tensor) -> torch.Tensor:
@@ -45,11 +42,6 @@ def plain_tensor(value: torch.Tensor) -> torch.Tensor:
 def stands_in(value: torch.Tensor) -> bool:
     """Whether operations on the tensor are taken over by its class."""
     return type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
-
-
-def describe_classes(num_classes: int, names: str = "") -> str:
-    """How messages say which labels are allowed."""
-    return f"0 ... {num_classes - 1}" + (f" ({names})" if names else "")
 
 
 def holds_class_indices(input: torch.Tensor, target: torch.Tensor, only_indices: bool = False) -> bool:
@@ -94,59 +86,6 @@ def _shape(batch: int, channels: int | None, spatial: torch.Size) -> str:
 def with_channel(input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """The target with a channel dimension, so that its dimensions are those of the input."""
     return target.unsqueeze(1) if target.ndim == input.ndim - 1 else target
-
-
-def class_labels(
-    target: torch.Tensor, num_classes: int, ignore_index: int | None, names: str = "", check: bool = True
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Class indices as int64, checked, with the voxels that count.
-
-    Args:
-        target: class indices of any shape and any real dtype.
-        num_classes: C; allowed are 0 ... C - 1.
-        ignore_index: label of the ignored voxels, or None.
-        names: what the classes are called, for messages.
-        check: False for a target that was checked before; then nothing waits for the device, and what is undeclared all the
-            same is brought into the range of the classes.
-
-    Returns:
-        the labels (0 in ignored voxels), and which voxels are valid (None: all of them).
-
-    Raises:
-        ValueError: a label is neither allowed nor ignored, or is not a whole number.
-    """
-    labels = target.to(torch.int64)
-    # compared after the conversion: 255 is 255 in uint8 and in float32, and -1 never equals 255
-    valid = None if ignore_index is None else labels != ignore_index
-    if not check:
-        labels = labels if valid is None else labels.masked_fill(~valid, 0)
-        return labels.clamp(0, num_classes - 1), valid
-    if labels.numel() == 0:
-        return labels, valid
-    if target.is_floating_point() and bool((labels.to(target.dtype) != target).any()):
-        _refuse_labels(target, num_classes, ignore_index, names)
-    if valid is not None:
-        labels = labels.masked_fill(~valid, 0)
-    low, high = torch.aminmax(labels)
-    if int(low) < 0 or int(high) >= num_classes:
-        _refuse_labels(target, num_classes, ignore_index, names)
-    return labels, valid
-
-
-def _refuse_labels(target: torch.Tensor, num_classes: int, ignore_index: int | None, names: str) -> None:
-    """Say which labels are wrong; only reached when some are, so it may take its time."""
-    # numpy-style uniqueness is not defined for every integer dtype; int64 and float64 hold every label
-    values = torch.unique(target.to(torch.float64 if target.is_floating_point() else torch.int64)).tolist()
-    allowed = set(range(num_classes)) | (set() if ignore_index is None else {ignore_index})
-    found = [value for value in values if value not in allowed]
-    listed = ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in found[:_MAX_LISTED])
-    if len(found) > _MAX_LISTED:
-        listed += f", ... ({len(found)} in all)"
-    expected = f"class indices {describe_classes(num_classes, names)}"
-    if ignore_index is not None:
-        expected += f" or ignore_index={ignore_index}"
-    hint = "; a mask of 0 and 255 has to be divided by 255 first" if found == [255] and ignore_index is None else ""
-    raise ValueError(f"target holds the undeclared label(s) {listed}: expected {expected}{hint}")
 
 
 def soft_labels(

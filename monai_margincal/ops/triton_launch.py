@@ -7,14 +7,15 @@ looks before it starts, so the ValueError comes with the first call after the de
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any, NamedTuple
 
 import torch
 import triton
 
+from ..labels import expected_classes
 from .block import ClassTerms
-from .targets import describe_classes
 from .triton_kernels import backward_kernel, final_kernel, forward_kernel
 
 if tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 3):
@@ -311,10 +312,10 @@ def _report_of(device: torch.device, num_classes: int, ignore_index: int | None,
     return _REPORTS[key]
 
 
+@functools.cache
 def _expectation(num_classes: int, ignore_index: int | None, names: str) -> str:
-    return f"class indices {describe_classes(num_classes, names)}" + (
-        "" if ignore_index is None else f" or ignore_index={ignore_index}"
-    )
+    # asked for at every call, which is not to wait for a sentence to be put together
+    return expected_classes(range(num_classes), ignore_index, names)
 
 
 def raise_for_undeclared_labels(device: torch.device | None = None) -> None:
@@ -345,6 +346,6 @@ def _raise_if_reported(device: torch.device, expected: str) -> None:
     report.zero_()
     found = f"{low}" if low == high else f"between {low} and {high}"
     raise ValueError(
-        f"target of an earlier call on {device} held the undeclared label(s) {found} in {count} voxel(s): expected whole "
-        f"numbers, {expected}, and no class that class_mask leaves out"
+        f"target of an earlier call on {device}: found the label value(s) {found} in {count} voxel(s), expected whole numbers, "
+        f"{expected}, and no class that class_mask leaves out"
     )

@@ -175,7 +175,7 @@ def test_counts_do_not_depend_on_the_device(device: str) -> None:
         (np.zeros((0, 3)), r"empty label of shape \(0, 3\)"),
         (
             np.array([0, 2]),
-            r"found the label value\(s\) 2 \(1 voxels\) beside 0, expected class ids \[0, 1\].*num_classes=3",
+            r"found the label value\(s\) 2 \(1 voxel\) beside 0, expected class ids \[0, 1\].*num_classes=3",
         ),
         (np.array([0, 255, 255]), r"255 \(2 voxels\).*drawn with 0 and 255: declare ids=\[0, 255\]"),
         (np.array([0, 1, 255]), r"leave out, say ignore_index=255"),
@@ -193,7 +193,7 @@ def test_faults_name_what_was_found_and_expected(label: np.ndarray, message: str
 
 def test_negative_value_beside_the_ignored_one_is_an_error() -> None:
     """pytorch/issues/12670: -4 with ignore -1 is not silently dropped."""
-    with pytest.raises(ValueError, match=r"-4 \(1 voxels\).*class ids \[0, 1\] or the ignored value -1"):
+    with pytest.raises(ValueError, match=r"-4 \(1 voxel\).*class ids \[0, 1\] or the ignored value -1"):
         label_voxel_counts(np.array([0, -1, -4]), [0, 1], ignore_index=-1)
 
 

@@ -127,7 +127,7 @@ def test_wrong_shapes_are_told_while_compiling():
 
 def test_wrong_labels_are_told_by_the_compiled_step():
     compiled = torch.compile(MarginCalibrationLoss(margins=0.0), fullgraph=True, backend="aot_eager")
-    with pytest.raises(ValueError, match=r"undeclared label\(s\) 7"):
+    with pytest.raises(ValueError, match=r"target: found the label value\(s\) 7"):
         compiled(torch.randn(2, 3, 6), torch.full((2, 1, 6), 7))
 
 

@@ -183,7 +183,7 @@ def test_reduction_none():
 
 def test_labels_are_checked():
     logits, labels = problem()
-    with pytest.raises(ValueError, match=r"label\(s\) 7: expected class indices 0 \.\.\. 2"):
+    with pytest.raises(ValueError, match=r"label value\(s\) 7, expected class ids \[0, 1, 2\]"):
         MarginCalibrationDiceLoss(class_counts=COUNTS)(logits, torch.full_like(labels, 7))
     with pytest.raises(ValueError, match="to_onehot_y=True"):
         MarginCalibrationDiceLoss(class_counts=COUNTS, to_onehot_y=True)(logits, one_hot(labels))

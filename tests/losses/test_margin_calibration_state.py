@@ -116,5 +116,5 @@ def test_repr_shows_margins_and_names():
 
 def test_ids_with_gaps_in_messages():
     logits, _ = logits_and_labels(1, 2, 3)
-    with pytest.raises(ValueError, match=r"0 \.\.\. 1 \(0 for id 0, 1 for id 7\)"):
+    with pytest.raises(ValueError, match=r"\[0, 1\] \(0 for id 0, 1 for id 7\)"):
         MarginCalibrationLoss(class_counts={0: 90, 7: 10})(logits, torch.tensor([[[0, 7, 7]]]))

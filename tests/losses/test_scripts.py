@@ -69,7 +69,7 @@ def test_one_channel():
 
 def test_errors_come_through():
     scripted = torch.jit.script(MarginCalibrationLoss(margins=0.0))
-    with pytest.raises(RuntimeError, match=r"label\(s\) 255: expected class indices 0 \.\.\. 2"):
+    with pytest.raises(RuntimeError, match=r"label value\(s\) 255, expected class ids \[0, 1, 2\]"):
         scripted(torch.randn(1, 3, 4), torch.full((1, 1, 4), 255))
 
 

@@ -92,8 +92,13 @@ def test_ignored_voxels_change_nothing():
     ("target", "margins", "message"),
     [
         (torch.zeros(1, 4), ([1, 1, 1], [1, 1, 1]), "margins of 3 classes for logits of 2"),
-        (torch.zeros(1, 5), ([1, 1], [1, 1]), r"\(1, 5\), but the logits have \(1, 2, 4\)"),
-        (torch.tensor([[0, 1, 2, -1]]), ([1, 1], [1, 1]), r"label\(s\) \[-1, 2\]: expected 0 ... 1"),
+        (
+            torch.zeros(1, 5),
+            ([1, 1], [1, 1]),
+            r"shape \(1, 5\), .* expected class indices \(1, 1, 4\) or \(1, 4\)",
+        ),
+        (torch.tensor([[0, 1, 2, -1]]), ([1, 1], [1, 1]), r"value\(s\) -1, 2, expected class ids \[0, 1\]"),
+        (torch.tensor([[0, 1, 0.7, 1]]), ([1, 1], [1, 1]), r"not integers: 0\.7, expected class ids \[0, 1\]"),
     ],
 )
 def test_bad_batches(target, margins, message):

@@ -185,14 +185,44 @@ def test_iou_recall_precision_by_hand():
 @pytest.mark.parametrize(
     ("predicted", "true", "options", "message"),
     [
-        ([[0, 1, 255]], [[0, 1, 1]], {}, r"y_pred holds class ids outside 0 to 1: 255\. "),
-        ([[0, 1, 1]], [[0, 255, -1]], {}, r"y holds class ids outside 0 to 1: -1, 255\. Pass ignore_index"),
-        ([[0, 1, 1]], [[0, 255, -4]], {"ignore_index": 255}, r"outside 0 to 1: -4 \(ignore_index is 255\)"),
-        ([[0, 255, 1]], [[0, 1, 1]], {"ignore_index": 255}, r"y_pred holds class ids outside 0 to 1: 255\. "),
-        ([[*range(2, 12)]], [[0] * 10], {}, r"outside 0 to 1: 2, 3, 4, 5, 6, 7, 8, 9, \.\.\."),
-        ([[0.2, 0.9]], [[0, 1]], {}, r"y_pred holds the value 0\.2, expected whole class indices 0 to 1.*AsDiscrete"),
-        ([[0.0, 1.0]], [[0, np.nan]], {}, r"y holds the value nan"),
-        ([[0.0, np.inf]], [[0, 1]], {}, r"y_pred holds the value inf"),
+        (
+            [[0, 1, 255]],
+            [[0, 1, 1]],
+            {},
+            r"y_pred: found .*\(s\) 255, expected class ids \[0, 1\]\. Logits",
+        ),
+        (
+            [[0, 1, 1]],
+            [[0, 255, -1]],
+            {},
+            r"y: found .*\(s\) -1, 255, expected class ids \[0, 1\]\. Pass ignore_index",
+        ),
+        (
+            [[0, 1, 1]],
+            [[0, 255, -4]],
+            {"ignore_index": 255},
+            r"y: found .*\(s\) -4, expected .* or the ignored value 255\.",
+        ),
+        (
+            [[0, 255, 1]],
+            [[0, 1, 1]],
+            {"ignore_index": 255},
+            r"y_pred: found .*\(s\) 255, expected class ids \[0, 1\]\. Logits",
+        ),
+        (
+            [[*range(2, 12)]],
+            [[0] * 10],
+            {},
+            r"found the label value\(s\) 2, 3, 4, 5, 6, 7, 8, 9, \.\.\. \(10 values in all\)",
+        ),
+        (
+            [[0.2, 0.9]],
+            [[0, 1]],
+            {},
+            r"y_pred: found values that are not integers: 0\.2, 0\.9, .*AsDiscrete",
+        ),
+        ([[0.0, 1.0]], [[0, np.nan]], {}, r"y: found values that are not integers: nan"),
+        ([[0.0, np.inf]], [[0, 1]], {}, r"y_pred: found values that are not integers: inf"),
         ([[0.3, -0.2], [0.7, 1.2]], [[0, 1]], {}, r"y_pred has 2 channels but is not one-hot.*value 0\.3.*AsDiscrete"),
         ([[1, 1], [1, 0]], [[0, 1]], {}, r"y_pred has 2 channels but is not one-hot: it holds voxels of \[2\] classes"),
         ([[1, 0]], [[0, 1], [0, 0]], {}, r"y has 2 channels but is not one-hot: it holds voxels of \[0\] classes"),
@@ -209,7 +239,7 @@ def test_refusals_name_what_was_found(predicted, true, options, message):
 
 def test_ignore_minus_one_does_not_swallow_255_of_uint8():
     true = torch.tensor([[0, 255]], dtype=torch.uint8)
-    with pytest.raises(ValueError, match="outside 0 to 1: 255"):
+    with pytest.raises(ValueError, match=r"y: found .*\(s\) 255, expected .* or the ignored value -1"):
         confusion_matrix(torch.zeros(1, 2), true, 2, ignore_index=-1)
 
 

@@ -243,7 +243,7 @@ def test_a_set_without_any_class_beside_another_key_metric():
 def test_wrong_labels_stop_the_engine():
     engine = Engine(lambda engine, batch: batch)
     DatasetIoUHandler(2, output_transform=from_engine(["pred", "label"])).attach(engine, "iou")
-    with pytest.raises(ValueError, match="y holds class ids outside 0 to 1: 255"):
+    with pytest.raises(ValueError, match=r"y: found the label value\(s\) 255, expected class ids \[0, 1\]"):
         engine.run([{"pred": torch.zeros(1, 1, 2), "label": torch.full((1, 1, 2), 255)}])
 
 

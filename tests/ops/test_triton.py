@@ -168,7 +168,7 @@ class TestUndeclaredLabels:
         other, _ = margin_calibration(logits, right, *values, backend="triton", ignore_index=9)  # expects other labels
         assert torch.isfinite(other)
         message = (
-            rf"earlier call on cpu held the undeclared label\(s\) {value} in 2 voxel\(s\).*0 \.\.\. 2 \(0 a, 1 b, 2 c\)"
+            rf"earlier call on cpu: found the label value\(s\) {value} in 2 voxel\(s\).*\[0, 1, 2\] \(0 a, 1 b, 2 c\)"
         )
         with pytest.raises(ValueError, match=message):
             margin_calibration(logits, right, *values, backend="triton", names="0 a, 1 b, 2 c")
@@ -184,7 +184,7 @@ class TestUndeclaredLabels:
         assert loss.isnan()
         assert valid == 9
         with pytest.raises(
-            ValueError, match=r"in 1 voxel\(s\): expected whole numbers, class indices 0 \.\.\. 2 or ignore_index=255"
+            ValueError, match=r"in 1 voxel\(s\), expected whole numbers, class ids \[0, 1, 2\] or the ignored value 255"
         ):
             triton_launch.raise_for_undeclared_labels()
         triton_launch.raise_for_undeclared_labels()
