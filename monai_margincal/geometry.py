@@ -122,6 +122,45 @@ def voxel_spacing(affine: ArrayLike) -> tuple[float, float, float]:
     return x, y, z
 
 
+def axis_order(affine: ArrayLike) -> tuple[int, int, int]:
+    """The axes of the array that run most along right, anterior and superior, in this order, whichever way they count.
+
+    It is the order of the axes after MONAI's ``Orientationd(axcodes="RAS")``; `axis_codes` says the directions too.
+
+    Args:
+        affine: (4, 4), or its linear part, (3, 3); it must span a volume.
+
+    Example:
+        >>> stored = np.array([[0.0, 0.0, -0.8], [0.0, -0.8, 0.0], [-3.0, 0.0, 0.0]])  # inferior, posterior, left
+        >>> axis_order(stored), axis_codes(stored)
+        ((2, 1, 0), 'IPL')
+    """
+    turn = _orientation(affine)
+    x, y, z = (int(np.flatnonzero(turn[:, 0] == world)[0]) for world in range(3))
+    return x, y, z
+
+
+def axis_codes(affine: ArrayLike) -> str:
+    """The direction in which each axis of the array counts up, one letter each, such as "RAS" or "IPL".
+
+    Args:
+        affine: (4, 4), or its linear part, (3, 3); it must span a volume.
+    """
+    return "".join(
+        _DIRECTIONS[int(world)][0 if sign > 0 else 1][0].upper() for world, sign in _orientation(affine).tolist()
+    )
+
+
+def _orientation(affine: ArrayLike) -> np.ndarray:
+    """Axis of the world and sign per axis of the array, (3, 2)."""
+    # nibabel decides oblique axes as MONAI does, which asks it too
+    from nibabel.orientations import io_orientation
+
+    matrix = np.eye(4)
+    matrix[:3, :3] = np.asarray(affine, dtype=np.float64)[:3, :3]
+    return io_orientation(matrix)
+
+
 def spans_volume(affine: ArrayLike) -> bool:
     """Whether an affine is finite and its three directions, but for rounding, do not lie in one plane.
 

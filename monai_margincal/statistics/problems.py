@@ -13,7 +13,7 @@ import numpy as np
 from ..counting.case_record import CaseRecord
 from ..findings import Finding, most_severe_first
 from ..formats import PICTURE_SUFFIXES, describe_label
-from ..geometry import GRID_TOLERANCE, corner_shift, without_trailing_ones
+from ..geometry import GRID_TOLERANCE, axis_codes, corner_shift, without_trailing_ones
 from .identity import fingerprint
 from .scan import LabelScan
 
@@ -32,7 +32,8 @@ def find_problems(
 
     Looked for are: cases that could not be counted; classes without a voxel anywhere, or missing in some cases; cases of
     background only; classes that vanish from a case under the transforms; images whose grid differs from their label's; label
-    values that contradict the other cases; the same label under two names; voxel sizes far from the others; partial annotation.
+    values that contradict the other cases; the same label under two names; voxel sizes far from the others; axes stored in
+    different orders or directions; partial annotation.
 
     Args:
         scan: the raw labels, from `scan_labels`.
@@ -57,6 +58,7 @@ def find_problems(
         *_duplicates(scan),
         *_geometry(scan, grid_tolerance),
         *_unusual_sizes(scan),
+        *_mixed_orientations(scan),
         *_partial_annotation(scan),
     ]
     if transformed is not None:
@@ -200,6 +202,23 @@ def _unusual_sizes(scan: LabelScan) -> Iterable[Finding]:
         if volume and not median / _VOLUME_FACTOR <= volume <= median * _VOLUME_FACTOR:
             message = f"a voxel is {volume:.4g} mm^3, the median of the cases is {median:.4g} mm^3: its voxels weigh differently"
             yield Finding("info", "unusual voxel size", message, (_place(record),))
+
+
+def _mixed_orientations(scan: LabelScan) -> Iterable[Finding]:
+    by_codes: dict[str, list[CaseRecord]] = defaultdict(list)
+    for record in scan.cases:
+        if record.affine is not None and record.voxel_volume is not None:
+            by_codes[axis_codes(record.affine)].append(record)
+    if len(by_codes) < 2:
+        return
+    counted = ", ".join(f"{codes} in {len(records)}" for codes, records in sorted(by_codes.items()))
+    usual = max(by_codes, key=lambda codes: len(by_codes[codes]))
+    others = [_place(record) for codes, records in by_codes.items() if codes != usual for record in records]
+    message = (
+        f"the axes of the cases run in different directions ({counted}): without Orientationd a network sees the patients turned "
+        "or mirrored, and sizes per axis mean nothing"
+    )
+    yield Finding("info", "mixed orientations", message, tuple(sorted(others)))
 
 
 def _partial_annotation(scan: LabelScan) -> Iterable[Finding]:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ...counting.case_record import CaseRecord
 from ...counting.class_counts import ClassCounts, as_class_counts
 from ...findings import Finding
+from ...geometry import axis_codes, axis_order
 from ...margins import class_margins
 from ..problems import find_problems
 from ..scan import LabelScan
@@ -131,16 +133,30 @@ def _drift(raw: ClassCounts, after: ClassCounts) -> dict[str, Any]:
 
 
 def _geometry(scan: LabelScan) -> dict[str, Any]:
-    spacings = [record.spacing for record in scan.cases if record.spacing is not None]
-    shapes = [(*record.shape, 1, 1, 1)[:3] for record in scan.cases if record.shape is not None]
+    spacings = [_canonical(record, record.spacing) for record in scan.cases if record.spacing is not None]
+    shapes = [_canonical(record, record.shape) for record in scan.cases if record.shape is not None]
+    orientations = Counter(
+        axis_codes(record.affine)
+        for record in scan.cases
+        if record.affine is not None and record.voxel_volume is not None
+    )
     volumes = [record.voxel_volume for record in scan.cases if record.voxel_volume is not None]
     return {
         "median_spacing": None if not spacings else np.median(np.array(spacings), axis=0).tolist(),
         "median_shape": None if not shapes else np.median(np.array(shapes), axis=0).tolist(),
         "median_voxel_volume": None if not volumes else float(np.median(volumes)),
         "cases_with_spacing": len(spacings),
+        "orientations": dict(sorted(orientations.items())),
         "readers": dict(sorted(Counter(record.reader for record in scan.cases).items())),
     }
+
+
+def _canonical(record: CaseRecord, per_axis: Sequence[float]) -> tuple[float, ...]:
+    """Three numbers, one per stored axis, in the order right, anterior, superior, as a chain sees them behind Orientationd."""
+    numbers = (*per_axis, 1, 1, 1)[:3]
+    if record.affine is None or record.voxel_volume is None:
+        return numbers  # nobody knows where its axes run
+    return tuple(numbers[axis] for axis in axis_order(record.affine))
 
 
 def _file(record: Any) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from .content import report_data
 
 #: the word by which a report is known again
 _KIND = "report"
+#: the axes of sizes and spacings
+_AXES = "right, anterior, superior"
 
 
 def write_report(
@@ -105,9 +107,19 @@ def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append((f"{data['ignored']:,}", "voxels ignored"))
     geometry = data["geometry"] or {}
     if geometry.get("median_spacing"):
-        facts.append((" × ".join(f"{value:.3g}" for value in geometry["median_spacing"]), "median spacing, mm"))
+        facts.append(
+            (
+                " × ".join(f"{value:.3g}" for value in geometry["median_spacing"]),
+                f"median spacing, mm ({_AXES})",
+            )
+        )
     if geometry.get("median_shape"):
-        facts.append((" × ".join(f"{value:.0f}" for value in geometry["median_shape"]), "median size, voxels"))
+        facts.append(
+            (
+                " × ".join(f"{value:.0f}" for value in geometry["median_shape"]),
+                f"median size, voxels ({_AXES})",
+            )
+        )
     severe = sum(finding["severity"] == "error" for finding in data["findings"])
     if data["findings"]:
         facts.append((f"{len(data['findings'])} ({severe})", "findings (errors)"))
