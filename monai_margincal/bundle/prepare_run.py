@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from monai.utils import set_determinism
 
-from ..processes import start_process_group
+from ..processes import own_rank, start_process_group
 from .last_line import errors_in_one_line
 from .switches import refuse_texts
 from .unknown_flags import config_being_resolved, refuse_without_effect
@@ -56,7 +56,7 @@ def prepare_run(
     refuse_texts(config)
     if distributed:
         start_process_group(device)
-        if dist.get_rank() > 0:
+        if own_rank() > 0:
             logging.disable(logging.INFO)
     elif _launched() and not dist.is_initialized():
         raise ValueError(

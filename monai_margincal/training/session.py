@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import ignite.distributed as idist
 from ignite.engine import Events
 from monai.handlers import CheckpointLoader, EarlyStopHandler
 from torch import nn
 
 from ..counting.class_counts import as_class_counts
+from ..processes import own_rank
 from .epoch_seed import EpochSeedHandler
 from .training_state import TrainingState
 from .warm_up import WarmUpHandler, WarmUpLoss
@@ -119,7 +119,7 @@ class TrainingSession:
         if self._begun:
             return
         self._begun = True
-        is_first = idist.get_rank() == 0
+        is_first = own_rank() == 0
         if self.class_counts is not None and is_first:
             self.class_counts.to_json(Path(self.output_dir, "class_counts.json"))
         if isinstance(engine.loss_function, nn.Module):

@@ -217,6 +217,15 @@ def test_readme_tells_every_key_and_its_default(bundle, configs):
     assert keys <= words, keys - words
 
 
+def test_every_key_with_a_way_to_it_that_the_readme_shows_is_there(bundle, configs):
+    losses = [json.loads(path.read_text()) for path in (bundle / "configs" / "losses").iterdir()]
+    parsers = [monai.bundle.ConfigParser({**configs["train"], **loss}) for loss in ({}, *losses)]
+    parsers.append(monai.bundle.ConfigParser(configs["inference"]))
+    shown = set(re.findall(r"(?:`|--)(\w+(?:#\w+)+)(?:`|\s)", (bundle / "docs" / "README.md").read_text()))
+    assert len(shown) > 15
+    assert {id for id in shown if not any(id in parser for parser in parsers)} == set()
+
+
 def _image_chain(config, id):
     """The text of the image's transforms, without saying which items they are for."""
     parser = monai.bundle.ConfigParser(copy.deepcopy(config))

@@ -28,12 +28,13 @@ def launch(cwd, processes, *configs, **overrides):
         "val_cases": ["c0", "c2", "c3"], "device": "cpu", **overrides,
     }  # fmt: skip
     start = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"] if processes > 1 else []
+    path = os.pathsep.join(filter(None, [str(TESTS / "threads_at_exit"), os.environ.get("PYTHONPATH")]))
     line = [sys.executable, *start, "-m", "monai.bundle", "run"]
     for key, value in arguments.items():
         line += [f"--{key}", str(value)]
     done = subprocess.run(
         line, cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(TESTS / "threads_at_exit")},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path},
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 

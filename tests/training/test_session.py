@@ -13,7 +13,7 @@ from monai.handlers import ValidationHandler
 from monai_margincal.training import TrainingSession, WarmUpLoss
 
 
-def training(folder, epochs, loss=None, rate=0.1, **options):
+def training(folder, epochs, loss=None, rate=0.1, amp=False, **options):
     """Trainer and session of a tiny regression whose score is the mean prediction."""
     torch.manual_seed(0)
     network = torch.nn.Linear(1, 1)
@@ -25,7 +25,7 @@ def training(folder, epochs, loss=None, rate=0.1, **options):
     session = TrainingSession(evaluator, network, optimizer, schedule, str(folder), str(folder), **options)
     trainer = SupervisedTrainer(
         "cpu", epochs, data, network, optimizer, loss or torch.nn.MSELoss(),
-        train_handlers=[session, ValidationHandler(1, evaluator)],
+        train_handlers=[session, ValidationHandler(1, evaluator)], amp=amp,
     )  # fmt: skip
     return trainer, session
 
@@ -80,6 +80,38 @@ def test_the_state_is_taken_up_instead_of_the_pretrained_weights(tmp_path):
     assert trainer.state.epoch == 3
     assert trainer.state.iteration == 9
     assert trainer.optimizer.state[trainer.network.weight]["step"] == 9
+
+
+class Scaler:
+    """Mixed precision's, without a GPU: its scale doubles with every step."""
+
+    def __init__(self):
+        self.doubled = 0
+
+    def scale(self, loss):
+        return loss
+
+    def step(self, optimizer):
+        optimizer.step()
+
+    def update(self):
+        self.doubled += 1
+
+    def state_dict(self):
+        return {"doubled": self.doubled}
+
+    def load_state_dict(self, state):
+        self.doubled = state["doubled"]
+
+
+@pytest.mark.filterwarnings("ignore:.*autocast")
+def test_the_scale_of_mixed_precision_goes_on(tmp_path, monkeypatch):
+    """MONAI's trainer makes a new one whenever it runs: what is put back before that is lost."""
+    monkeypatch.setattr(torch.cuda.amp, "GradScaler", Scaler)
+    training(tmp_path, 2, amp=True)[0].run()
+    trainer, _ = training(tmp_path, 3, amp=True, resume_from=str(tmp_path / "checkpoint_epoch=2.pt"))
+    trainer.run()
+    assert trainer.scaler.doubled == 9
 
 
 def test_a_state_from_behind_the_last_epoch_is_named(tmp_path):
