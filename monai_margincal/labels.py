@@ -124,12 +124,12 @@ def not_integers(where: str, values: Sequence[float], expected: str) -> str:
 
     Example:
         >>> not_integers("c.nii.gz", [0.25, 0.5], "class ids [0, 1]")
-        'c.nii.gz: found values that are not integers: 0.25, 0.5, expected class ids [0, 1].'
+        'c.nii.gz: found values that are not integers: 0.25, 0.5, expected class ids [0, 1]'
     """
     shown = ", ".join(f"{value:.6g}" for value in values[:_MAX_FOUND])
     if len(values) > _MAX_FOUND:
         shown += f", ... ({len(values)} different values)"
-    return f"{where}: found values that are not integers: {shown}, expected {expected}."
+    return f"{where}: found values that are not integers: {shown}, expected {expected}"
 
 
 def _shortened(values: Sequence[int]) -> str:
@@ -142,4 +142,4 @@ def _voxels(count: int) -> str:
 
 
 def _advised(message: str, advice: str) -> str:
-    return f"{message} {advice}" if advice else message
+    return f"{message.removesuffix('.')}. {advice}" if advice else message

@@ -45,7 +45,7 @@ READERS = {
     ("label", "message"),
     [
         ([0, 1, 7, -3], r"found the label value\(s\) -3.*, 7.*, expected class ids \[0, 1\]\."),
-        ([0, 1, 0.5, 1], r"found values that are not integers: 0\.5, expected class ids \[0, 1\]\."),
+        ([0, 1, 0.5, 1], r"found values that are not integers: 0\.5, expected class ids \[0, 1\]"),
         ([0, 1, 0.5, 7], r"found values that are not integers: 0\.5, expected"),
         ([0, np.nan, 0, 1], r"found values that are not integers: nan, expected"),
     ],

@@ -253,7 +253,7 @@ def test_memory_is_a_matrix_and_a_row_per_image():
 
 def test_a_failed_call_counts_nothing():
     metric = counted([0, 1], [1, 1], num_classes=2)
-    with pytest.raises(ValueError, match="outside 0 to 1: 5"):
+    with pytest.raises(ValueError, match=r"y: found the label value\(s\) 5, expected class ids \[0, 1\]"):
         metric([torch.ones(1, 2), torch.ones(1, 2)], [torch.ones(1, 2), torch.full((1, 2), 5)])
     assert len(metric) == 1
     assert metric.aggregate() == 0.5

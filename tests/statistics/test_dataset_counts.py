@@ -306,7 +306,7 @@ def test_bad_files_are_reported_and_left_out_never_silently(folder: Path, num_wo
     ) as caught:
         counts = count_labels(data_list(folder), num_classes=3, num_workers=num_workers, on_error="report", **arguments)
     assert "case_3.nii.gz" in str(caught[0].message)
-    assert "9 (1 voxels)" in str(caught[0].message)
+    assert "9 (1 voxel)" in str(caught[0].message)
     assert caught[0].filename == __file__
     assert set(counts.cases or {}) == {"case_0", "case_1", "case_2", "case_5"}
     failures = scan_labels(f"{folder}/*.nii.gz", num_classes=3, on_error="report").failures
