@@ -82,6 +82,16 @@ def test_single_file_and_named_key(folder: Path) -> None:
     assert count_labels([{"mask": folder / "case_1.nii.gz"}], key="mask").cases == {"case_1": TRUTH["case_1"]}
 
 
+def test_the_classes_get_their_names(folder: Path) -> None:
+    assert count_labels(data_list(folder), num_classes=3, names=["nothing", "organ", "lesion"]).labels == (
+        "0 nothing",
+        "1 organ",
+        "2 lesion",
+    )
+    with pytest.raises(ValueError, match="counts has 3 entries, but names has 2"):
+        count_labels(data_list(folder), num_classes=3, names=["nothing", "organ"])
+
+
 @pytest.mark.parametrize("dataset_type", [Dataset, CacheDataset])
 def test_dataset_is_counted_with_its_transforms(folder: Path, dataset_type: Any) -> None:
     options = {"progress": False} if dataset_type is CacheDataset else {}
