@@ -1,4 +1,4 @@
-"""Networks: COPLE-Net for CT slices, and the way from published weights to it."""
+"""Networks: COPLE-Net for CT slices, and the conversion of published weights to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts COPLE-Net is made of: gated convolution pairs, two-way pooling, learned upsampling and the pyramid at the bottom.
+"""The parts that COPLE-Net is made of: gated convolution pairs, two-way pooling, learned upsampling and the bottom pyramid.
 
 All parts are two-dimensional, keep the plane's size unless they say otherwise, and can be scripted, traced and exported. Layers
 come from MONAI's factories; the modules and their parameter names are this package's own, so that saved weights stay readable
@@ -86,7 +86,7 @@ class BilinearUp(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(B, C, H, W) -> (B, out_channels, 2H, 2W)."""
-        # An explicit size: a scale factor would turn dynamic sizes into floats, which exporters cannot prove equal again.
+        # An explicit size: a scale factor would turn dynamic sizes into floats, and exporters could no longer prove them equal.
         size = [2 * x.shape[2], 2 * x.shape[3]]
         return functional.interpolate(self.project(x), size=size, mode="bilinear", align_corners=True)
 

@@ -1,4 +1,4 @@
-"""Weights for inference: the right ones or a clear line, never a network that silently keeps its random numbers."""
+"""Weights for inference: the right ones or a clear error, never a network that silently keeps its random weights."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from monai.handlers import CheckpointLoader
 from .convert import convert_coplenet_state_dict, coplenet_config_of
 from .coplenet import COPLENet
 
-#: arguments of the network that weights tell; the rest is not in them
+#: arguments of the network that can be read off its weights; the others cannot
 _TOLD = ("in_channels", "out_channels", "features", "norm", "upsample")
 
 
 class COPLENetCheckpointLoader(CheckpointLoader):
-    """Load the weights of one COPLE-Net when the engine starts, strictly, and say what to do where that fails.
+    """Load the weights of one COPLE-Net when the engine starts, strictly, and say what to do if that fails.
 
     Takes what :class:`monai.handlers.CheckpointLoader` takes, for a ``load_dict`` of one network. Files in any published
     layout are renamed on the way (see :func:`monai_margincal.networks.convert_coplenet_state_dict`). Only tensors are read.
-    MONAI's federated client keeps handlers with "CheckpointLoader" in their names from loading over the server's weights.
-    Where the configuration has a network of another class, MONAI's handler does the rest.
+    MONAI's federated client recognises handlers by "CheckpointLoader" in their names and keeps them from overwriting the
+    server's weights. If the configuration has a network of another class, MONAI's handler loads it.
 
     Args:
         load_path: the file of weights.
         load_dict: ``{name: network}``.
-        advice: put behind the errors about a file that is missing or that holds another network: how the caller's users name
-            another file and another network.
-        options: of :class:`monai.handlers.CheckpointLoader`.
+        advice: appended to the errors about a file that is missing or that holds another network: how the caller's users choose
+            another file or another network.
+        options: further arguments of :class:`monai.handlers.CheckpointLoader`.
 
     Raises:
         ValueError: ``load_dict`` does not hold exactly one network; at the start: the file holds no weights, or those of
-            another network; the message names both widths, norms and class numbers.
-        FileNotFoundError: at the start: the file does not exist; the message names it and what to do.
+            another network; the message gives the widths, norms and class numbers of both.
+        FileNotFoundError: at the start: the file does not exist; the message names it and says what to do.
 
     Example:
         >>> import torch
@@ -99,6 +99,6 @@ def _plain(value: Any) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    # PyTorch goes on with the advice to run whatever the file holds
+    # PyTorch's message continues with the advice to execute the file's contents
     text = str(error).split(" In PyTorch", 1)[0].strip()
     return text.splitlines()[0][:200] if text else type(error).__name__

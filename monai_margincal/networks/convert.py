@@ -9,7 +9,7 @@ import torch
 
 from .coplenet import COPLENet
 
-#: Keys under which training programs put the weights beside optimizer and epoch.
+#: Keys under which training programs save the weights, next to the optimizer and the epoch.
 _WRAPPERS = ("model_state_dict", "state_dict", "model", "network")
 
 _PAIRS = ("in_conv", *(f"down{i}.conv" for i in range(1, 5)), *(f"up{i}.conv" for i in range(1, 5)))
@@ -21,9 +21,9 @@ def convert_coplenet_state_dict(state_dict: Mapping[str, Any]) -> dict[str, torc
     Known layouts: the original program's and PyMIC's (batch norm), the margin calibration paper's (the same
     names, group norm), the re-implementation for MONAI 0.2 whose pretrained weights were published, and
     `COPLENet`'s own, which comes back unchanged. Weights wrapped in a checkpoint under ``model_state_dict``,
-    ``state_dict``, ``model`` or ``network`` are found there, and the ``module.`` that data-parallel training puts
-    before every name is taken off. Values are not copied and keep dtype and device; only the gates' matrices of
-    the MONAI layout gain two axes of length 1.
+    ``state_dict``, ``model`` or ``network`` are found there, and the ``module.`` that data-parallel training puts before every
+    name is removed. Values are not copied and keep their dtype and device; only the gates' matrices of the MONAI layout gain
+    two axes of length 1.
 
     Args:
         state_dict: parameter names -> tensors, or a checkpoint that holds them. Load files with
@@ -47,10 +47,10 @@ def convert_coplenet_state_dict(state_dict: Mapping[str, Any]) -> dict[str, torc
 
 
 def coplenet_config_of(state_dict: Mapping[str, Any]) -> dict[str, Any]:
-    """Read off weights of any known layout the arguments of the `COPLENet` that they belong to.
+    """Read the arguments of a `COPLENet` off its weights, in any known layout.
 
-    Weights do not tell everything: group norm is taken to have 4 groups (the number in the margin calibration paper's code), and
-    dropout and activations other than PReLU are taken to be `COPLENet`'s defaults.
+    Weights do not determine everything: group norm is taken to have 4 groups (the number in the margin calibration paper's
+    code), and dropout and activations other than PReLU are taken to be `COPLENet`'s defaults.
 
     Args:
         state_dict: as for `convert_coplenet_state_dict`.
@@ -79,7 +79,7 @@ def _converted(state_dict: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], 
         if name.endswith(("gate.squeeze.weight", "gate.excite.weight")) and value.dim() == 2:
             weights[name] = value[:, :, None, None]  # a linear layer is a 1x1 convolution of one pixel
         elif name.endswith(".running_mean"):
-            # written since PyTorch 0.4.1 only; without influence on the result
+            # only written since PyTorch 0.4.1, and without influence on the result
             weights.setdefault(name.removesuffix("running_mean") + "num_batches_tracked", torch.tensor(0))
     config = _config(weights)
     with torch.device("meta"):  # names and shapes only: no memory, no random numbers
@@ -107,7 +107,7 @@ def _bare_weights(state_dict: Mapping[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def _our_names(published: Iterable[str]) -> dict[str, str]:
-    """Translate by the layout that knows most of the names; what it does not know keeps its name (and is reported later)."""
+    """Translate by the layout that knows most of the names; unknown names are kept (and reported later)."""
     names = list(published)
     translations = [{name: _renamed(name, modules) for name in names} for modules in (_monai_02(), _hilab(), {})]
     return max(translations, key=lambda translation: sum(old != new for old, new in translation.items()))

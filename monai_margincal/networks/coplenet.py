@@ -21,7 +21,7 @@ UPSAMPLES = ("bilinear", "deconv")
 #: grey values do.
 LARGEST_PLAUSIBLE_INPUT = 10.0
 
-#: Looking at the input costs a wait for the device. A black or empty first window says nothing, so a few more are looked at.
+#: Checking the input means waiting for the device. A black or empty first window says nothing, so a few more are checked.
 INPUT_CHECKS = 8
 
 
@@ -38,15 +38,15 @@ class COPLENet(nn.Module):
     * Any height and width from 1: a plane whose sides are not multiples of 16 is extended at its end (last rows and
       columns repeated) and the logits are cropped back; with multiples of 16 nothing is added. What is added takes
       part in the plane-wide averages of the channel gates and of group or instance norm, as any padding does.
-    * Volumes: in `eval` mode `slice_batch_size` slices are computed at a time, which bounds the memory and leaves the
-      result as it is. In training all ``B * D`` slices form ONE batch: batch norm takes its mean and variance over
-      all of them, and memory grows with their number. Traced and exported programs also take all slices at once.
-    * Input is expected scaled: the CT window of width 1500 and level -650 HU mapped to [0, 1] (the published weights
-      were trained on that), or centred or standardised likewise. The first calls are looked at, and a value beyond
-      +-10 or a NaN (Hounsfield units, 8-bit grey values) warns once per module. Scripted, traced, compiled and
-      exported programs do not look.
-    * Scripting, tracing, ``torch.export`` and ONNX export keep batch, depth, height and width dynamic. A program of
-      ``torch.export`` takes sides from 17 on if it was exported with such; the others take any size.
+    * Volumes: in `eval` mode `slice_batch_size` slices are computed at a time, which bounds the memory and does not change the
+      result. In training all ``B * D`` slices form ONE batch: batch norm takes its mean and variance over all of them, and
+      memory grows with their number. Traced and exported programs also take all slices at once.
+    * Input is expected to be scaled: the CT window of width 1500 and level -650 HU mapped to [0, 1] (the published weights
+      were trained on that), or centred or standardised likewise. The first calls are checked, and a value beyond +-10 or a NaN
+      (Hounsfield units, 8-bit grey values) gives one warning per module. Scripted, traced, compiled and exported programs do
+      not check.
+    * Scripting, tracing, ``torch.export`` and ONNX export keep batch, depth, height and width dynamic. A program made by
+      ``torch.export`` takes sides of 17 and more if it was exported with such a size; the others take any size.
 
     Parameters (one input channel, two classes): 10,521,666 at the default width, 2,634,146 at
     ``features=(16, 32, 64, 128, 256)``, 660,402 at ``features=(8, 16, 32, 64, 128)``.
@@ -61,7 +61,7 @@ class COPLENet(nn.Module):
         norm: ``"batch"``, ``"syncbatch"``, ``"instance"`` or ``"group"``, alone or with MONAI's layer arguments as in
             ``("group", {"num_groups": 4})``. ``"group"`` alone means 4 groups, as in the margin calibration paper's
             code.
-        act: activation after every normalisation, in MONAI's words. The channel gates keep the published ones.
+        act: activation after every normalisation, by MONAI's names. The channel gates keep the published ones.
         upsample: ``"bilinear"`` (1x1 convolution, then interpolation with aligned corners, the published form) or
             ``"deconv"`` (2x2 transposed convolution).
         slice_batch_size: slices of a volume computed at a time in `eval` mode.
@@ -73,7 +73,7 @@ class COPLENet(nn.Module):
 
     Source: Wang, Liu, Li, Xu, Ruan, Zhu, Meng, Li, Huang, Zhang, "A Noise-robust Framework for Automatic Segmentation
     of COVID-19 Pneumonia Lesions from CT Images", IEEE Transactions on Medical Imaging 39(8):2653-2663, 2020. The
-    defaults are that network; with ``norm="group"`` and ``features=(16, 32, 64, 128, 256)`` it is the one of Li, Yu,
+    defaults give that network; with ``norm="group"`` and ``features=(16, 32, 64, 128, 256)`` it is the one of Li, Yu,
     Zhang, "Distribution-aware Margin Calibration for Medical Image Segmentation" (arXiv:2011.01462).
 
     Example:
@@ -170,8 +170,8 @@ class COPLENet(nn.Module):
         y = self.up2(y, self.bridge2(level2))
         y = self.up3(y, self.bridge1(level1))
         y = self.up4(y, self.bridge0(level0))
-        # Negative padding cuts, like slicing, but into a tensor of its own: exporters freeze into the program whether
-        # a slice happens to be contiguous, that is, whether the size is a multiple of 16.
+        # Negative padding crops like slicing does, but gives a new tensor: of a slice, exporters would freeze into the program
+        # whether it happens to be contiguous, that is, whether the size is a multiple of 16.
         return functional.pad(self.out_conv(y), [0, -columns, 0, -rows])
 
     @torch.jit.unused
@@ -204,9 +204,9 @@ _CALLER = 5
 
 
 def _missing_to_multiple(size: int) -> int:
-    """Return what `size` lacks to a multiple of 16, the length that four halvings need.
+    """Return what `size` lacks to be a multiple of 16, which four halvings need.
 
-    As ``16 * n - size``: exporters can then prove that halved and doubled sizes agree.
+    Written as ``16 * n - size``, so that exporters can prove that halved and doubled sizes agree.
     """
     return 16 * ((size + 15) // 16) - size
 
