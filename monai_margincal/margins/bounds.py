@@ -1,9 +1,9 @@
-"""The lower bound of the IoU that the loss stands for, and the bound of its generalization error.
+"""The lower bound of the IoU behind the loss, and the bound of its generalization error.
 
-Three things in print need care, and are handled here:
+Three things in the printed paper need care, and are handled here:
 
-* Eq. 6 bounds the error rates with "<"; it holds with "<=" only.
-* Step (15) to (16) of the proof needs a factor sqrt(C(Theta)) that is not there, step (12) needs b_k > eps_0k, and the minimum of
+* Eq. 6 bounds the error rates with "<"; it only holds with "<=".
+* Step (15) to (16) of the proof needs a factor sqrt(C(Theta)) that is missing, step (12) needs b_k > eps_0k, and the minimum of
   Corollary 1.1 exists only where every denominator is positive. `generalization_bound` computes the printed formula.
 * The printed bound is vacuous (a denominator <= 0) at the paper's own settings. `GeneralizationBound.is_vacuous` says so; a
   vacuous bound promises nothing.
@@ -52,14 +52,14 @@ class BoundTerms:
         ignore_index: int | None = None,
         surrogate: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = rho_margin_loss,
     ) -> BoundTerms:
-        """The terms of one batch.
+        """Compute the terms of one batch.
 
         Args:
             logits: (B, C, *spatial), C >= 2, floating point.
             target: class indices 0 ... C - 1, (B, *spatial) or (B, 1, *spatial), any integer dtype or whole numbers.
             margins: margin-offsets of the C classes.
             ignore_index: voxels with this label are left out.
-            surrogate: loss of (margin, rho); the default is the one that the bound is about.
+            surrogate: loss of (margin, rho); the default is the one that the bound is stated for.
 
         Raises:
             ValueError: shapes do not fit, or a label is not a whole number of 0 ... C - 1.
@@ -105,8 +105,8 @@ class MeanIoUBound:
 def miou_lower_bound(terms: BoundTerms) -> MeanIoUBound:
     """Lower bound of the IoU over the voxels that the terms were summed over.
 
-    IoU_k >= (p_k - l_k0) / (p_k + l_0k), with p_k the share of class k. 0/0 is 1, as for the IoU itself: a class that is neither
-    there nor ever close to being predicted. The mean is over all C classes, as printed.
+    IoU_k >= (p_k - l_k0) / (p_k + l_0k), with p_k the share of class k. 0/0 is 1, as for the IoU itself: a class that is
+    neither present nor ever close to being predicted. The mean is over all C classes, as printed.
 
     Args:
         terms: the sum of `BoundTerms` over a data set.
@@ -115,7 +115,7 @@ def miou_lower_bound(terms: BoundTerms) -> MeanIoUBound:
         the bound, never above the IoU of the arg-max prediction when the terms are of the rho-margin loss.
 
     Raises:
-        ValueError: there was no voxel.
+        ValueError: no voxel was counted.
 
     Source: arXiv:2011.01462, Eq. 7 and 8.
 
@@ -203,7 +203,7 @@ def generalization_bound(
     terms = zip(found.counts.tolist(), margins.negative.tolist(), margins.positive.tolist(), strict=True)
     for k, (count, negative, positive) in enumerate(terms):
         others = math.sqrt(total - count)
-        # F = 0 only for margins of 0 and a network of no complexity: 0/0, no promise
+        # F = 0 only for margins of 0 and a network of no complexity: 0/0 promises nothing
         denominator = count * negative / (4 * classes * capacity) - others if capacity > 0 else -others
         denominators[k] = denominator
         if denominator > 0 and positive > 0:

@@ -30,7 +30,7 @@ class ClassMargins:
 
     Raises:
         ValueError: a margin is negative, NaN or infinite (the released code then takes the true class for a wrong one), the
-            shapes differ, there are fewer than two classes.
+            shapes differ, or there are fewer than two classes.
 
     Example:
         >>> ClassMargins(negative=[0.0, 1.0], positive=[0.5, 0.0], names=["background", "lesion"])
@@ -68,7 +68,7 @@ class ClassMargins:
                 raise ValueError(
                     f"{what} has {len(labels)} entries, but there are {len(tensors['negative'])} margins: expected as many"
                 )
-        # frozen: fields are set past the guard
+        # the class is frozen: this sets a field all the same
         object.__setattr__(self, "negative", tensors["negative"])
         object.__setattr__(self, "positive", tensors["positive"])
         object.__setattr__(self, "ids", None if ids is None else tuple(ids))
@@ -79,7 +79,7 @@ class ClassMargins:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """How messages call the classes: names, else ids, else positions."""
+        """What messages call the classes: their names, else their ids, else their positions."""
         return self.names or tuple(str(i) for i in (self.ids or range(len(self))))
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,12 +108,12 @@ def class_margins(
         rho_k0 = mu_k rho_0k
 
     The corollary fixes only the proportions of rho_0k under a constant sum, hence the default. ``"counts"`` is what the authors'
-    released code does: its margins shrink with n^(-1/2), to nothing on large data and to hazards on small.
+    released code does: its margins shrink with n^(-1/2): they vanish on large data and are a hazard on small data.
 
-    An absent class (count 0) gets the margins 0 and no share of tau, with one warning that names it.
+    An absent class (count 0) gets margins of 0 and no share of tau, and one warning names it.
 
     Args:
-        counts: whatever `monai_margincal.counting.as_class_counts` takes: `ClassCounts`, counts per class (C,), a mapping
+        counts: anything that `monai_margincal.counting.as_class_counts` takes: `ClassCounts`, counts per class (C,), a mapping
             id -> count, a path.
         tau: scale of the margins, >= 0, in units of the logits: the sum of all rho_0k under "sum". 0 gives margins of 0.
         upsilon: sets the ratio rho_k0 / rho_0k; greater than p_k / sqrt(n - n_k) of every present class. The larger, the
@@ -173,12 +173,12 @@ def _mu(count: int, total: int, upsilon: float) -> float:
 
 
 def _check_upsilon(upsilon: float, voxels: list[int], total: int, labels: Sequence[str]) -> None:
-    """Below its limit mu_k is negative, at the limit infinite; both turn the loss against the true class."""
+    """Below the limit of upsilon mu_k is negative, at the limit infinite; both turn the loss against the true class."""
     limits = {
         label: count / total / math.sqrt(total - count) for label, count in zip(labels, voxels, strict=True) if count
     }
     worst = max(limits, key=limits.__getitem__)
-    # the denominator itself decides, so that the answer agrees with the division that follows
+    # the denominator itself is checked, so that the check agrees with the division that follows
     for count in filter(None, voxels):
         others = total - count
         if not upsilon * others - count / total * math.sqrt(others) > 0:

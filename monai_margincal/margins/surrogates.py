@@ -17,7 +17,7 @@ def logit_margins(logits: torch.Tensor) -> torch.Tensor:
         logits: floating point, (B, C, *spatial) with C >= 2. Half precision is computed in float32.
 
     Returns:
-        margins of the same shape, float32 or float64. Positive only for the class of the prediction.
+        margins of the same shape, float32 or float64. Positive only for the predicted class.
 
     Raises:
         ValueError: fewer than two channels.
@@ -30,7 +30,7 @@ def logit_margins(logits: torch.Tensor) -> torch.Tensor:
     """
     if logits.ndim < 2 or logits.shape[1] < 2:
         raise ValueError(f"logits have the shape {tuple(logits.shape)}: expected (B, C, *spatial) with C >= 2 classes")
-    # half precision spaces values above 4 by 0.03 (bfloat16), as wide as a margin: widen before subtracting
+    # in half precision (bfloat16) values above 4 lie 0.03 apart, as wide as a margin: widen before subtracting
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     first, top = logits.max(dim=1, keepdim=True)
     is_top = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, top, True)
@@ -41,7 +41,7 @@ def logit_margins(logits: torch.Tensor) -> torch.Tensor:
 def rho_margin_loss(margin: torch.Tensor, rho: torch.Tensor | float) -> torch.Tensor:
     """The rho-margin loss phi_rho(l) = min(1, max(0, 1 - l / rho)): bounds the 0-1 loss from above.
 
-    At rho = 0 it is the 0-1 loss itself, a tie counted as an error: 1 for l <= 0, else 0.
+    At rho = 0 it is the 0-1 loss itself, with a tie counted as an error: 1 for l <= 0, else 0.
 
     Args:
         margin: margins l, floating point, any shape.
@@ -79,7 +79,7 @@ def calibrated_log_loss(margin: torch.Tensor, rho: torch.Tensor | float, base: L
         losses >= 0; about rho - l for very negative margins, never an overflow.
 
     Raises:
-        ValueError: rho is negative or not finite, unknown base.
+        ValueError: rho is negative or not finite, or base is unknown.
 
     Source: arXiv:2011.01462, "A practical implementation".
 
