@@ -1,4 +1,4 @@
-"""Transforms that count labels, compare grids, find the lungs or set a scan's affine right, for any place in a MONAI chain."""
+"""Transforms that count labels, compare grids, find the lungs or correct a scan's affine, for any place in a MONAI chain."""
 
 from __future__ import annotations
 

@@ -26,28 +26,28 @@ IGNORED_KEY = "ignored_voxels"
 class CountLabels(Transform):
     """Count the voxels per class of a channel-first label and pass the label through unchanged.
 
-    The counts are those of the label *at this place of the chain*: put it behind ``EnsureChannelFirst`` for the label file,
-    behind ``Spacing`` for what resampling leaves, behind a random crop for what the network sees.
+    The counts are those of the label *at this place of the chain*: put it after ``EnsureChannelFirst`` for the label file,
+    after ``Spacing`` for what resampling leaves, after a random crop for what the network sees.
 
-    * The first dimension is the channel, always. One channel: class indices, (1, ...). As many channels as declared ids: a
+    * The first dimension is always the channel. One channel: class indices, (1, ...). As many channels as declared ids: a
       one-hot label, (C, ...), checked voxel by voxel. With one declared id, one channel holds class indices. Any other number
       of channels is an error.
     * A `MetaTensor` carries the result in its ``meta``: ``class_counts`` (C,) and ``class_ids`` (C,), int64 tensors, and
       ``ignored_voxels``, an int64 scalar. They survive later transforms, collation, DataLoader workers and decollation; a
-      batch holds ``class_counts`` (B, C). A label without meta data has no place for it: see `latest`, and `CountLabelsd`.
+      batch holds ``class_counts`` (B, C). A label without meta data has no place for them: see `latest` and `CountLabelsd`.
     * With neither ``num_classes`` nor ``ids`` the ids are those that occur in each label, so the lengths differ from case to
       case and such labels cannot be collated into one batch. Declare the ids where a DataLoader follows.
 
     Args:
         num_classes: number of classes including background, for the ids 0 ... num_classes - 1.
-        ids: the label values that are classes, if they have gaps.
+        ids: the label values that are classes, if they are not consecutive.
         ignore_index: label value that is counted as ignored and belongs to no class.
 
     Raises:
         ValueError: at construction, ids are repeated or contradict ``num_classes``. At a call, the label is empty, has a value
-            outside the ids, a value that is not an integer, or channels that are not one-hot; the message names the file
-            if the label's meta data knows it, the values found and those expected.
-        TypeError: the label is no array or tensor.
+            outside the ids, a value that is not an integer, or channels that are not one-hot; the message gives the file (if
+            the label's meta data knows it), the values found and those expected.
+        TypeError: the label is neither an array nor a tensor.
 
     Example:
         >>> from monai.data import MetaTensor
@@ -68,11 +68,11 @@ class CountLabels(Transform):
         self.latest: ClassCounts | None = None
 
     def count(self, label: Any, where: str | None = None) -> VoxelCounts:
-        """The voxels per class of one channel-first label, without touching it.
+        """Count the voxels per class of one channel-first label, without changing it.
 
         Args:
             label: (1, ...) class indices or (C, ...) one-hot.
-            where: what messages call the label; default: its file, if the meta data knows it.
+            where: the name of the label in messages; default: its file, if the meta data knows it.
         """
         where = where or file_of(label) or "label"
         if not isinstance(label, (np.ndarray, torch.Tensor)):
@@ -101,8 +101,8 @@ class CountLabelsd(MapTransform):
     """Dictionary version of `CountLabels`: counts the labels under ``keys``.
 
     A label that is a `MetaTensor` carries its counts in ``meta``. For a plain array or tensor they go to the item itself, as
-    ``item["class_counts"][key]`` (and ``class_ids``, ``ignored_voxels`` likewise): not to a key ``<label>_...``, which
-    MONAI's spatial transforms would take for meta data of theirs.
+    ``item["class_counts"][key]`` (and ``class_ids``, ``ignored_voxels`` likewise): not to a key ``<label>_...``, which MONAI's
+    spatial transforms would take for their own meta data.
 
     Args:
         keys: keys of the labels.
@@ -135,7 +135,7 @@ class CountLabelsd(MapTransform):
         self.counter = CountLabels(num_classes, ids, ignore_index)
 
     def __call__(self, data: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-        """The item with the same labels, counted."""
+        """Return the item with the same labels, counted."""
         item = dict(data)
         for key in self.key_iterator(item):
             label = self.counter(item[key])
@@ -163,7 +163,7 @@ def file_of(label: Any) -> str | None:
 
 
 def counts_in_meta(label: MetaTensor) -> list[ClassCounts]:
-    """What `CountLabels` put into the meta data of a label, or of a collated batch of labels.
+    """Read what `CountLabels` put into the meta data of a label, or of a collated batch of labels.
 
     Args:
         label: a `MetaTensor`, one label (1, ...) or a batch (B, 1, ...).

@@ -1,8 +1,8 @@
 """Where the lungs lie in a CT, found from the image alone, and a crop to that region that can be undone.
 
-Lesions of the lung lie in the lung; shoulders, arms, the table and the belly cost time and invite false positives. The region
-is a box, never a mask, and whatever is doubtful makes it larger: a lung that has lost its air shows as soft tissue, so the box
-is made symmetric about the middle of the body, and a margin is put around it.
+Lung lesions lie in the lung; shoulders, arms, the table and the belly cost time and invite false positives. The region
+is a box, never a mask, and any doubt makes it larger: a lung that has lost its air looks like soft tissue, so the box is made
+symmetric about the middle of the body, and a margin is added around it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ CROPPED_TO = "cropped_to"
 
 #: Hounsfield units. Lung is air and tissue in one voxel, about -900 to -500; soft tissue and fluid lie above -150.
 _AIR_BELOW = -400.0
-#: air of the room, and the values that scanners write outside their field of view; lung lies above, also in emphysema
+#: air of the room, and the values that scanners write outside their field of view; lung lies above, even in emphysema
 _ROOM_AIR_BELOW = -950.0
 #: median of a lung that is cut by the edge of the plane; foam and folds of cloth lie below
 _LUNG_AT_EDGE_ABOVE = -900.0
-#: the search works on every n-th voxel, about this far apart in mm: the box needs no more
+#: the search looks at voxels about this far apart, in mm: the box needs no more
 _SEARCH_SPACING = 2.5
 #: share of the largest piece of lung below which a piece is not lung (gas in the bowel, the trachea alone)
 _SMALLEST_PIECE = 0.05
-#: share of the image that lungs, or a body, take at least: lungs of a whole-body scan take about 1 %
+#: smallest share of the image that lungs, or a body, take up: lungs of a whole-body scan take about 1 %
 _SMALLEST_SHARE = 0.002
 
 
@@ -52,14 +52,14 @@ def find_lung_region(
 ) -> LungRegion:
     """Find the box around both lungs of a chest CT.
 
-    In every axial plane air that reaches the edge of the plane and is as thin as the air of the room is outside; what air is
-    left, in pieces large enough, is lung. The box around it is joined with its mirror image about the middle of the body, so
-    that a lung without air is kept, and widened by the margin. Where no lung is found the box is that of the body, where there
-    is no body (air only, or no Hounsfield units) the whole image.
+    In every axial plane, air that reaches the edge of the plane and is as thin as the air of the room counts as outside; the
+    remaining air, in pieces that are large enough, is lung. The box around it is joined with its mirror image about the middle
+    of the body, so that a lung without air is kept, and widened by the margin. Where no lung is found, the box is that of the
+    body; where no body is found either (air only, or no Hounsfield units), it is the whole image.
 
     Args:
         image: Hounsfield units, (X, Y, Z), any orientation, any dtype.
-        affine: voxel indices to mm, (4, 4); by default 1 mm voxels with the axes to the right, the front and the head.
+        affine: voxel indices to mm, (4, 4); by default 1 mm voxels with the axes towards right, anterior and superior.
         margin_mm: width of the margin in mm, one number or one per axis of the image; 0 or more.
 
     Returns:
@@ -137,7 +137,7 @@ def _ndimage() -> Any:
 def _lungs(hu: np.ndarray, air: np.ndarray, slices: int) -> np.ndarray | None:
     """The voxels of the lungs' air, or None."""
     ndimage = _ndimage()
-    # pieces do not reach over to the next plane: there the trachea opens to the room
+    # pieces do not extend to the next plane, where the trachea may open to the room
     in_plane = ndimage.generate_binary_structure(3, 1)
     for neighbour in (0, 2):
         in_plane[tuple(neighbour if axis == slices else 1 for axis in range(3))] = False
@@ -162,8 +162,8 @@ def _lungs(hu: np.ndarray, air: np.ndarray, slices: int) -> np.ndarray | None:
         return None
     at_edges = np.bincount(volumes.ravel(), weights=at_edge[pieces].ravel()) / np.maximum(sizes, 1)
     large = sizes >= _SMALLEST_PIECE * sizes.max()
-    # A table and blankets hold air as thin as lung, always at the edge of the plane. A scan that is cut to the lungs has them
-    # there too: beside a lung within the plane, a piece at the edge must be as dense as lung.
+    # A table and blankets hold air as thin as lung, always at the edge of the plane. In a scan that is cut to the lungs, the
+    # lungs lie at the edge too: if there is a lung within the plane, a piece at the edge must be as dense as lung.
     if (large & (at_edges < 0.5)).any():
         medians = ndimage.median(hu, volumes, np.arange(number + 1))
         large &= (at_edges < 0.5) | (medians > _LUNG_AT_EDGE_ABOVE)
@@ -187,7 +187,7 @@ def _bounds(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class LungRegionCrop(Crop):
-    """Crop a chest CT in Hounsfield units to the region of its lungs, with an inverse that gives the whole grid back.
+    """Crop a chest CT in Hounsfield units to the region of its lungs, with an inverse that restores the whole grid.
 
     The box is that of :func:`find_lung_region`. Input (C, X, Y, Z) in any orientation, box found in the first channel; a
     MetaTensor keeps its place in space, says in ``meta["cropped_to"]`` what it was cropped to ("lungs", "body" or "image"), and
@@ -230,7 +230,7 @@ class LungRegionCrop(Crop):
         slices = tuple(slice(a, b) for a, b in zip(region.start, region.stop, strict=True))
         cropped = super().__call__(img, slices=slices)
         if cropped.shape != img.shape:
-            cropped = cropped.clone()  # a view would keep the whole scan in memory, also in a cache
+            cropped = cropped.clone()  # a view would keep the whole scan in memory, even in a cache
         if isinstance(cropped, MetaTensor):
             cropped.meta[CROPPED_TO] = region.kind
         return cropped
@@ -243,19 +243,19 @@ class LungRegionCrop(Crop):
 class LungRegionCropd(Cropd):
     """Dictionary version of :class:`LungRegionCrop`: one image says where the lungs are, all ``keys`` are cropped alike.
 
-    A label may reach beyond the box, where the lungs were not found in full or where it marks something else. What is cut off is
-    lost to a training, so a label named by ``label_key`` gives a warning with its file and the number of voxels lost.
+    A label may reach beyond the box, where the lungs were not found in full or where it marks something else. What is cut off
+    is lost to training, so for the label named by ``label_key`` a warning gives its file and the number of voxels lost.
 
     Args:
         keys: keys of the items to crop, all on one grid (see :class:`monai_margincal.transforms.CheckSameGridd`).
         source_key: key of the CT in Hounsfield units in which the lungs are looked for.
         margin_mm: width of the margin around the lungs in mm, one number or one per axis of the image.
         allow_missing_keys: skip a key that is absent.
-        label_key: key, one of ``keys``, of a label whose foreground (not 0) must not be lost without a word; None for none.
+        label_key: key, one of ``keys``, of a label whose foreground (not 0) must not be lost silently; None for none.
 
     Raises:
-        ValueError: a margin is negative, or ``label_key`` is none of ``keys``; on call: the CT is not of rank 4, or an item is on
-            another grid than it.
+        ValueError: a margin is negative, or ``label_key`` is none of ``keys``; on call: the CT is not of rank 4, or an item is
+            on another grid than the CT.
 
     Example:
         >>> import torch
@@ -287,7 +287,7 @@ class LungRegionCropd(Cropd):
         self.label_key = label_key
 
     def __call__(self, data: Mapping[Hashable, torch.Tensor], lazy: bool | None = None) -> dict[Hashable, torch.Tensor]:
-        """Crop the items of ``keys``; ``lazy`` must not be set, the box depends on the values."""
+        """Crop the items of ``keys``; ``lazy`` must not be set, because the box depends on the values."""
         items = dict(data)
         source = items[self.source_key]
         region = self.cropper.region(source)

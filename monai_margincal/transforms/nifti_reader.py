@@ -1,4 +1,4 @@
-"""A reader of NIfTI scans that leaves the header as it is."""
+"""A reader of NIfTI scans that leaves the header unchanged."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..formats.nifti_geometry import nifti_affine
 class NiftiReader(NibabelReader):
     """Read NIfTI for :class:`monai.transforms.LoadImage` with the geometry that the standard gives it.
 
-    MONAI's own reader "corrects" a header whose sform does not fit ``pixdim`` to 1e-5 (rounded numbers, a tilted gantry are
-    enough): it puts the qform in the sform's place, also where the qform is empty, and the scan loses its rotation and its
-    origin; lengths in metres are taken for millimetres. Here `nifti_affine` decides, and the metadata hold the header as it
-    is in the file.
+    MONAI's own reader "corrects" a header whose sform does not agree with ``pixdim`` to 1e-5 (rounded numbers or a tilted
+    gantry are enough): it replaces the sform by the qform, even an empty one, and the scan loses its rotation and its origin;
+    it also takes lengths in metres for millimetres. Here `nifti_affine` decides, and the metadata hold the header as it is in
+    the file.
 
-    Takes the arguments of :class:`monai.data.NibabelReader`. Other endings than ``.nii`` and ``.nii.gz`` are left to MONAI's
+    Takes the arguments of :class:`monai.data.NibabelReader`. Endings other than ``.nii`` and ``.nii.gz`` are left to MONAI's
     other readers.
 
     Example:

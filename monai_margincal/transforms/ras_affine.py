@@ -1,8 +1,8 @@
-"""Bring the affine of a scan to one world space, whatever space its file speaks of.
+"""Bring the affine of a scan to one world space, whichever space its file uses.
 
-MONAI takes every affine as towards right, anterior, superior. Its readers turn the affines of files in the space left, posterior,
-superior; its NRRD reader passes the other spaces that NRRD knows through as they are, and only notes which one it was. A mask
-would then lie mirrored.
+MONAI takes every affine as pointing right, anterior, superior. Its readers convert the affines of files in the space left,
+posterior, superior; its NRRD reader passes on the other spaces that NRRD knows unchanged, and only notes which one it was. A
+mask would then be mirrored.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class AffineToRAS(Transform):
 
     Spaces are three directions in this order of axes, as words (``"left-anterior-superior"``, the way of NRRD) or letters
     (``"LAS"``). The voxels stay where they are in the array; ``meta["original_affine"]`` is turned as well and ``meta["space"]``
-    becomes RAS. A tensor without a note of its space, as one without metadata, is returned unchanged.
+    becomes RAS. A tensor that does not name its space, such as one without metadata, is returned unchanged.
 
     Raises:
-        ValueError: on call: ``meta["space"]`` is another text, such as ``"scanner-xyz"``, from which left and right cannot be
-            told; the message names the file.
+        ValueError: on call: ``meta["space"]`` is another text, such as ``"scanner-xyz"``, which does not tell left from right;
+            the message names the file.
 
     Example:
         >>> import torch
@@ -68,7 +68,7 @@ def _flipped(affine: Any, signs: tuple[float, float, float]) -> torch.Tensor:
 
 
 class AffineToRASd(MapTransform):
-    """Dictionary version of :class:`AffineToRAS`; put it right behind ``LoadImaged``.
+    """Dictionary version of :class:`AffineToRAS`; put it right after ``LoadImaged``.
 
     Args:
         keys: keys of the items.

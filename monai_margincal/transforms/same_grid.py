@@ -17,9 +17,10 @@ from ..geometry import GRID_TOLERANCE, corner_shift
 class CheckSameGridd(MapTransform):
     """Require that the items of ``keys`` have one spatial shape and one affine; pass them through unchanged.
 
-    A label of one slice less, or with a header of its own, is otherwise cropped and reoriented beside its image without a
-    complaint, and the network learns from shifted or mirrored labels. Items are channel first, (C, X, Y[, Z]), of any dtype.
-    Affines are compared by where they put the corners of the first item, and only between items that carry one (MetaTensors).
+    A label with one slice less, or with a different header, would otherwise be cropped and reoriented along with its image
+    without complaint, and the network would learn from shifted or mirrored labels. Items are channel first, (C, X, Y[, Z]), of
+    any dtype. Affines are compared by where they put the corners of the first item, and only between items that carry one
+    (MetaTensors).
 
     Args:
         keys: keys of the items to compare with the first of them.
