@@ -1,4 +1,4 @@
-"""What a training needs besides MONAI's engines: its session, a warm-up loss, seeds per epoch, states in whole files."""
+"""What training needs besides MONAI's engines: a session, a warm-up loss, one seed per epoch, checkpoints in whole files."""
 
 from __future__ import annotations
 

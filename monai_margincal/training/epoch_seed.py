@@ -1,4 +1,4 @@
-"""Random numbers as a function of seed, epoch and rank: what makes a resumed run go on as if it had not stopped."""
+"""Random numbers as a function of seed, epoch and rank, so that a resumed run continues as if it had never stopped."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class EpochSeedHandler:
     """Seed PyTorch, NumPy, Python and the transforms of a data set at the start of every epoch.
 
-    The state of a random stream depends on everything drawn before, and worker processes take theirs with them when they end,
-    so it cannot be put into a checkpoint. A seed per epoch can be computed again: epoch 7 of a run that was resumed after
-    epoch 6 draws what it would have drawn without the stop. Data loaders must start their workers anew in every epoch
-    (``persistent_workers=False``), since a worker takes its seed when it starts.
+    The state of a random stream depends on everything drawn before, and that of a worker process is lost when the process ends,
+    so it cannot be put into a checkpoint. A seed per epoch can be computed again: epoch 7 of a run that was resumed after epoch
+    6 draws what it would have drawn without the stop. Data loaders must start new workers in every epoch
+    (``persistent_workers=False``), since a worker is seeded when it starts.
 
     Args:
         seed: the run's seed, not negative.
@@ -53,7 +53,7 @@ class EpochSeedHandler:
         engine.add_event_handler(Events.EPOCH_STARTED, self)
 
     def __call__(self, engine: Engine) -> None:
-        """Seed for the engine's epoch, differently on every rank."""
+        """Set the seed of the engine's epoch, a different one on every rank."""
         # a hash, so that seed 1 in epoch 2 has nothing in common with seed 2 in epoch 1
         drawn = np.random.SeedSequence([self.seed, engine.state.epoch, own_rank()]).generate_state(1)
         seed = int(drawn[0])

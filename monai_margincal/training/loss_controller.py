@@ -1,4 +1,4 @@
-"""The handler that lets a controller of the loss watch the training."""
+"""The handler through which a controller of the loss follows the training."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["LossControllerHandler"]
 
 
 class LossControllerHandler:
-    """Ignite handler of MONAI trainers: lets a controller watch every step, after its backward pass.
+    """Ignite handler for MONAI trainers that shows a controller every step, after its backward pass.
 
-    Save the controller with the network: ``CheckpointSaver(save_dict={"network": ..., "loss_controller": controller})``.
+    Save the controller along with the network: ``CheckpointSaver(save_dict={"network": ..., "loss_controller": controller})``.
 
     Args:
         controller: `IoUCalibratedMargins` or `BoundWeights`.
@@ -50,7 +50,7 @@ class LossControllerHandler:
         engine.add_event_handler(IterationEvents.BACKWARD_COMPLETED, self)
 
     def __call__(self, engine: Any) -> None:
-        """Watch the step that the engine has just done."""
+        """Show the controller the step that the engine has just done."""
         logits, target = self.output_transform(engine.state.output)
         self.controller.update(logits.detach(), target)
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class TrainingSession:
-    """Handler of a trainer that gives a run its beginning, its seeds, its files and its end.
+    """Handler of a trainer that starts a run, seeds it, saves its files and ends it.
 
-    When the trainer is made, pretrained weights are loaded. When it runs for the first time, in this order: the class counts
-    are written to ``OUTPUT_DIR/class_counts.json``, the loss moves to the trainer's device, a `WarmUpLoss` begins to follow
-    the epochs, and a training that was interrupted is taken up again. From then on every epoch gets its own seed
+    When the trainer is made, pretrained weights are loaded. When it runs for the first time, the following happens in this
+    order: the class counts are written to ``OUTPUT_DIR/class_counts.json``, the loss moves to the trainer's device, a
+    `WarmUpLoss` begins to follow the epochs, and an interrupted training is resumed. From then on every epoch gets its own seed
     (`EpochSeedHandler`), the best weights by the evaluator's key metric go to ``CKPT_DIR/model.pt`` (a plain state dict), the
-    complete state to ``CKPT_DIR/checkpoint_epoch=N.pt``, and `early_stop_patience` ends the training. With several processes
-    only the first writes files.
+    complete state goes to ``CKPT_DIR/checkpoint_epoch=N.pt``, and `early_stop_patience` ends the training. With several
+    processes only the first writes files.
 
-    A run that is resumed ends with the bits of one that was never interrupted.
+    A resumed run ends with exactly the same weights as one that was never interrupted.
 
     Args:
         evaluator: the validation, with a key metric.
@@ -41,16 +41,16 @@ class TrainingSession:
         ckpt_dir: folder of the weights and states.
         output_dir: folder of ``class_counts.json``.
         seed: the run's seed, not negative.
-        dataset: the training data; their transforms get the seeds where no worker process does.
-        class_counts: the counts that the loss was made from, in any form that an argument ``class_counts`` may come in;
-            None writes none.
+        dataset: the training data; its transforms are seeded where there are no worker processes to seed.
+        class_counts: the counts that the loss was made from, in any form that an argument ``class_counts`` may have; with None
+            no file is written.
         save_interval: epochs between saved states; only the last one is kept.
-        early_stop_patience: validations without a better key metric after which to stop; 0 never stops.
+        early_stop_patience: number of validations without a better key metric after which to stop; 0 never stops.
         pretrained: handler that loads weights to start from, such as `monai_margincal.networks.COPLENetCheckpointLoader`.
-        resume_from: a complete state to go on from, in place of `pretrained`.
+        resume_from: a complete state to continue from, instead of `pretrained`.
 
     Raises:
-        ValueError: `seed`, `save_interval` or `early_stop_patience` is out of range. At the start: the state is of a later
+        ValueError: `seed`, `save_interval` or `early_stop_patience` is out of range. At the start: the state comes from a later
             epoch than the trainer's last.
         FileExistsError: at the start: ``class_counts.json`` exists and holds something else.
 
@@ -110,12 +110,12 @@ class TrainingSession:
         """Load pretrained weights; do the rest when the trainer starts."""
         self.seeds.attach(engine)
         if self.pretrained is not None and self.resume_from is None:
-            # not at the start: whoever puts weights of its own into the network meanwhile must not lose them
+            # not when the run starts: weights that a caller has put into the network in the meantime must not be lost
             self.pretrained(engine)
         engine.add_event_handler(Events.STARTED, self._begin)
 
     def _begin(self, engine: SupervisedTrainer) -> None:
-        """Attach what needs the whole trainer, behind all other handlers; once, however often the trainer runs."""
+        """Attach what needs the complete trainer, after all other handlers; once, however often the trainer runs."""
         if self._begun:
             return
         self._begun = True

@@ -1,4 +1,4 @@
-"""What a checkpoint must hold beside network, optimiser, schedule and epoch for a run to go on as if it had not stopped."""
+"""What a checkpoint must hold besides network, optimiser, schedule and epoch for a run to continue as if it had never stopped."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from monai.handlers import CheckpointSaver, EarlyStopHandler
 class TrainingState:
     """The best metric so far, the list of best models, the counter of early stopping, and the scale of mixed precision.
 
-    Meant as one entry of a ``save_dict`` and a ``load_dict``. Without it a resumed run would take its first validation for the
-    best one and replace a better model.
+    Meant as one entry of a ``save_dict`` and a ``load_dict``. Without it, a resumed run would take its first validation for the
+    best one and overwrite a better model.
 
     Args:
-        trainer: its gradient scaler is kept, where it has one.
-        evaluator: the validation, whose best metric is kept.
-        best_model: saver of the best model by key metric; None where this process saves none (a rank that is not the first).
-        early_stop: handler of early stopping; None without.
+        trainer: its gradient scaler is saved, if it has one.
+        evaluator: the validation, whose best metric is saved.
+        best_model: saver of the best model by key metric; None if this process saves none (every rank but the first).
+        early_stop: handler of early stopping, or None.
 
     Example:
         >>> import torch
@@ -49,7 +49,7 @@ class TrainingState:
         self.early_stop = early_stop
 
     def state_dict(self) -> dict[str, Any]:
-        """Numbers, texts and tensors only, so that ``torch.load(..., weights_only=True)`` reads them."""
+        """Return only numbers, texts and tensors, so that ``torch.load(..., weights_only=True)`` reads them."""
         best = self._best_models()
         saved = best.state_dict() if best is not None else {}
         stopper = self._stopper()
@@ -63,10 +63,10 @@ class TrainingState:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Put the state back.
+        """Restore the state.
 
-        The best model is taken for kept only if it lies in the saver's folder: a run that is resumed into another folder
-        saves the best model from there on.
+        The best model counts as saved only if it lies in the saver's folder: a run that is resumed into another folder saves
+        the best model from then on.
         """
         self.evaluator.state.best_metric = state_dict["best_metric"]
         self.evaluator.state.best_metric_epoch = state_dict["best_metric_epoch"]
@@ -90,9 +90,9 @@ class TrainingState:
             scaler.load_state_dict(dict(state_dict["scaler"]))
 
     def _best_models(self) -> Checkpoint | None:
-        """Ignite's list of the best models, inside of MONAI's saver."""
+        """Ignite's list of the best models, inside MONAI's saver."""
         return self.best_model._key_metric_checkpoint if self.best_model is not None else None
 
     def _stopper(self) -> Any:
-        """Ignite's handler, which counts, inside of MONAI's."""
+        """Ignite's handler, which does the counting, inside MONAI's."""
         return self.early_stop._handler if self.early_stop is not None else None

@@ -1,4 +1,4 @@
-"""Start a training with one loss and go on with another, inside one run."""
+"""Start training with one loss and continue with another, within one run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class WarmUpLoss(nn.Module):
-    """Give the value of `first` during the first epochs, of `then` from there on.
+    """Give the value of `first` during the first epochs and of `then` from there on.
 
     The margin loss looks at the difference to the largest wrong logit, which says little while the logits are random; the
-    paper's recipe starts from weights that cross-entropy has brought into shape. The epoch is a buffer, so that it is in the
-    ``state_dict``; `WarmUpHandler` sets it from the trainer, which knows its epoch after a resume, too.
+    paper's recipe starts from weights that were trained with cross-entropy. The epoch is a buffer, so that it is in the
+    ``state_dict``; `WarmUpHandler` sets it from the trainer, which knows its epoch even after a resume.
 
     Args:
         then: loss of all epochs after the warm-up.
@@ -26,7 +26,7 @@ class WarmUpLoss(nn.Module):
         first: loss of the epochs 1 ... `epochs`; by default the cross-entropy of class indices (B, 1, ...).
 
     Raises:
-        TypeError: a loss is no module.
+        TypeError: a loss is not a module.
         ValueError: `epochs` is negative.
 
     Source: cross-entropy before margin calibration, Li, Yu, Zhang, "Distribution-aware Margin Calibration for Medical Image
@@ -55,7 +55,7 @@ class WarmUpLoss(nn.Module):
         self.first = first
         self.then = then
         self.epochs = int(epochs)
-        # on the CPU whatever `.to(device)` does to the rest: it is read in every step and must not make the GPU wait
+        # kept on the CPU, wherever `.to(device)` moves the rest: it is read in every step, which must not wait for the GPU
         self._epoch = 1
         self.register_buffer("epoch", torch.tensor(1))
 
@@ -86,7 +86,7 @@ class WarmUpHandler:
         loss: the loss.
 
     Raises:
-        TypeError: `loss` is no `WarmUpLoss`.
+        TypeError: `loss` is not a `WarmUpLoss`.
 
     Example:
         >>> from ignite.engine import Engine
@@ -108,7 +108,7 @@ class WarmUpHandler:
         engine.add_event_handler(Events.EPOCH_STARTED, self)
 
     def __call__(self, engine: Engine) -> None:
-        """Hand on the engine's epoch."""
+        """Pass on the engine's epoch."""
         if engine.state.epoch == self.loss.epochs + 1 and self.loss.epochs:
             engine.logger.info(
                 f"the warm-up of {self.loss.epochs} epochs is over: {type(self.loss.then).__name__} from here on"

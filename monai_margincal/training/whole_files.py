@@ -1,4 +1,4 @@
-"""Checkpoints of which a complete one is on the disk at any moment, whatever kills the run."""
+"""Checkpoints of which a complete one is on the disk at any moment, however the run ends."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from ..processes import own_rank
 
 
 class WholeFileCheckpointSaver(CheckpointSaver):
-    """Save as `monai.handlers.CheckpointSaver`, but never without a complete file.
+    """Save as `monai.handlers.CheckpointSaver` does, but keep a complete file on the disk at any moment.
 
     MONAI's saver deletes the file that is no longer wanted, then writes the next one under its final name. A run that is killed
-    in between, or a disk that is full, leaves half a file and none to resume from. Here the next file is written beside, gets
-    its name when it is complete, and only then the old one goes. Files have the permissions that any new file of the user has.
+    in between, or a full disk, leaves half a file and none to resume from. Here the next file is written under a temporary
+    name, gets its own name when it is complete, and only then is the old one deleted. Files get the same permissions as any new
+    file of the user.
 
     Args:
         save_dir: the folder of the files.
@@ -48,7 +49,7 @@ class WholeFileCheckpointSaver(CheckpointSaver):
 
 
 class _WholeFiles(BaseSaveHandler):
-    """Write beside, rename, then remove what was to be removed."""
+    """Write under a temporary name, rename, then remove what was to be removed."""
 
     def __init__(self, disk: Any) -> None:
         self.folder = Path(disk.dirname)
@@ -77,7 +78,7 @@ class _WholeFiles(BaseSaveHandler):
         self._outdated.clear()
 
     def remove(self, filename: str) -> None:
-        """Ignite asks for it before it saves the next file: remember."""
+        """Remember the file: Ignite asks to remove it before it saves the next one."""
         if own_rank() == self.rank:
             self._outdated.append(self._path(filename))
 
