@@ -1,4 +1,4 @@
-"""What the configs of a bundle would otherwise spell out in expressions: the cases of a run, the network where it runs."""
+"""What the configs of a bundle would otherwise spell out in expressions: the cases of a run, and the network on its device."""
 
 from __future__ import annotations
 

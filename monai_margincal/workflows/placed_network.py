@@ -1,4 +1,4 @@
-"""A network where it runs: device, memory layout, and several processes."""
+"""A network made ready for where it runs: device, memory layout, and several processes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def placed_network(
     Args:
         network: the network; it is moved, not copied.
         device: where it runs.
-        channels_last: lay out the weights of 2D convolutions for half precision on a GPU.
-        distributed: wrap it, so that every process has the mean of all gradients; the process group must have been started.
+        channels_last: store the weights of 2D convolutions as half precision on a GPU wants them.
+        distributed: wrap it, so that every process gets the mean of all gradients; the process group must have been started.
 
     Returns:
         the network itself, or its wrapper.
@@ -27,7 +27,7 @@ def placed_network(
         True
     """
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    # the stubs of PyTorch know no `memory_format` beside a device
+    # the stubs of PyTorch have no `memory_format` together with a device
     placed: nn.Module = network.to(device, memory_format=layout)  # type: ignore[call-overload]
     if not distributed:
         return placed

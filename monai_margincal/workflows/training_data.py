@@ -8,7 +8,7 @@ from typing import Any
 
 from ..datasets import folder_datalist, read_datalist, split_datalist
 
-#: what stands for every case of the folder
+#: the word that stands for every case of the folder
 ALL = "all"
 
 _Part = float | Sequence[str | int] | str | None
@@ -25,15 +25,15 @@ def training_data(
 ) -> dict[str, list[dict[str, Any]]]:
     """List the cases to train on and the cases to validate on.
 
-    Each part is said by case names, by a share of all cases, by None (the cases that the other part leaves), or by ``"all"``.
-    The parts share no case, except where ``"all"`` asks for it: to evaluate on a whole folder, or to try whether a network can
+    Each part is given by case names, by a share of all cases, by None (the cases that the other part leaves), or by ``"all"``.
+    The parts share no case, except where ``"all"`` asks for it: to evaluate on a whole folder, or to see whether a network can
     learn a few cases by heart. A case that is itself named ``all`` is chosen by ``["all"]``.
 
     Args:
-        dataset_dir: folder of images and labels; not looked at where `datalist_file` is given.
+        dataset_dir: folder of images and labels; ignored if `datalist_file` is given.
         image: where the images lie in it, see `monai_margincal.datasets.folder_datalist`.
         label: where the labels lie.
-        datalist_file: a MONAI data list with the sections ``training`` and ``validation``, in place of all other arguments.
+        datalist_file: a MONAI data list with the sections ``training`` and ``validation``, instead of all other arguments.
         training: the cases to train on.
         validation: the cases to validate on.
         seed: draws the cases of a share.
@@ -43,7 +43,7 @@ def training_data(
 
     Raises:
         FileNotFoundError: the folder, a file or a case does not exist.
-        ValueError: images and labels do not pair up; no case is left for a part; a case is named in both.
+        ValueError: images and labels do not pair up; no case is left for a part; a case is named in both parts.
         TypeError: a part is none of the above.
 
     Example:
