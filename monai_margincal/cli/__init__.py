@@ -1,7 +1,7 @@
 """The command line: one module per verb, each with ``add_arguments(parser)`` and ``run(arguments)``.
 
-Exit status: 0 on success, 2 on bad usage, 1 on any other error, then with one line on stderr that names the file, what was found
-and what was expected.
+Exit status: 0 on success, 2 on bad usage, 1 on any other error; one line on stderr then names the file, what was found and what
+was expected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERBS = {
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all verbs."""
+    """Build the parser of all verbs."""
     from .. import __version__
 
     parser = argparse.ArgumentParser(
@@ -49,14 +49,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Defaults are shown; the module docstring keeps its lines."""
+    """Shows defaults, and keeps the lines of the module docstring."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb.
 
     Args:
-        argv: the words of the command line; default: those of this process.
+        argv: the arguments of the command line; default: those of this process.
 
     Returns:
         the exit status.
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # the reader (head, less) is gone: nobody is left to tell
+        # the reader (head, less) is gone, so there is nobody to write to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

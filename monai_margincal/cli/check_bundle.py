@@ -1,6 +1,6 @@
 """Check a MONAI bundle without running it: metadata, properties, names, keys, network, preprocessing, and the data if given.
 
-One line per finding: severity, file, what was found, what was expected. Exit status 1 if one of them is an error.
+One line per finding: severity, file, what was found, what was expected. The exit status is 1 if one of them is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a key as it would be given to `python -m monai.bundle run`; may be repeated",
+        help="a key, as it would be given to `python -m monai.bundle run`; may be repeated",
     )
 
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _override(text: str) -> tuple[str, Any]:
-    """Split KEY=VALUE and read the value as MONAI's command line does, where `true` is a text and `True` is not."""
+    """Split KEY=VALUE and read the value as MONAI's command line does, to which `true` is a string and `True` is not."""
     parser = require("fire.parser", extra="check", purpose="--override")
     key, equals, value = text.lstrip("-").partition("=")
     if not equals or not key:

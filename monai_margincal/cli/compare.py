@@ -1,7 +1,7 @@
 """Compare learning objectives: tasks x objectives x seeds of one YAML, resumable, with tables, figures and one HTML page.
 
 Trains what is missing, then writes results.csv, tables.md, tables.tex, figures/ and report.html into the output folder. Run it
-again to go on after an interruption; start it several times, or under torchrun, to share the work. --only trains single
+again to continue after an interruption; start it several times, or under torchrun, to share the work. --only trains single
 cells, named task/protocol/objective/seed with * and ?; --list shows them all.
 """
 
@@ -18,7 +18,9 @@ from ..extras import require
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("config", help="the study (YAML)")
-    parser.add_argument("--output", default="comparison", help="folder of cells and report; what is finished is kept")
+    parser.add_argument(
+        "--output", default="comparison", help="folder of the cells and the report; finished cells are kept"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -35,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, then report."""
-    if not arguments.no_report:  # said now, not after the training
+    if not arguments.no_report:  # checked now, not after the training
         require("matplotlib", extra="experiments", purpose="the report of a study")
     from ..experiments import Study, run_study, write_study_report
     from ..experiments.runner import record_path
@@ -55,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     errors: dict[str, str] = {}
     if not arguments.no_training:
-        quiet = sys.stderr.isatty()  # then there is a bar
+        quiet = sys.stderr.isatty()  # a progress bar is shown instead
 
         def on_cell(cell: Any, record: dict[str, Any], finished: int, total: int) -> None:
             if not quiet:

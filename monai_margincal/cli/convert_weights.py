@@ -1,7 +1,7 @@
 """Convert published COPLE-Net weights to this package's layout.
 
-Reads any published layout (MONAI 0.2, the margin-calibration authors') and writes a plain state dict that the bundle's
-models/model.pt may hold. Pickled objects other than tensors are refused.
+Reads any published layout (MONAI 0.2, the margin-calibration authors') and writes a plain state dict that can serve as the
+bundle's models/model.pt. Pickled objects other than tensors are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load safely, convert, prove by a strict load, write."""
+    """Load safely, convert, check with a strict load, write."""
     import torch
 
     from ..files import replacing

@@ -1,7 +1,7 @@
 """Count the voxels of every class in label files (NIfTI, NRRD, MetaImage, PNG, DICOM series and SEG), exactly.
 
-PATHS are label files, glob patterns, folders of a DICOM series, or one MONAI data list (.json) whose entries have the key --key.
-With --merge, PATHS are JSON files of class counts, for example of sites that cannot share their labels.
+PATHS are label files, glob patterns, folders of a DICOM series, or one MONAI data list (.json) whose entries hold the label
+under --key. With --merge, PATHS are JSON files of class counts, for example of sites that cannot share their labels.
 
 Under torchrun every process counts its share, and the first one prints and writes the total.
 """
@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--names", nargs="+", help="class names in the order of the ids")
     parser.add_argument("--ignore-index", type=int, help="label of voxels that are left out")
     parser.add_argument("--key", default="label", help="key of the label in a data list")
-    parser.add_argument("--section", default="training", help="section of a data list of the Decathlon's form")
-    parser.add_argument("--workers", type=int, default=0, help="processes that read beside the main one")
+    parser.add_argument("--section", default="training", help="section of a data list in the Decathlon's form")
+    parser.add_argument("--workers", type=int, default=0, help="reading processes in addition to the main one")
     parser.add_argument(
-        "--cache", metavar="DIR", help="keep the count of every file here; a killed run goes on from it"
+        "--cache", metavar="DIR", help="keep the count of every file here; a killed run continues from it"
     )
     parser.add_argument(
-        "--on-error", choices=("raise", "report"), default="raise", help="stop at a faulty file, or list it"
+        "--on-error", choices=("raise", "report"), default="raise", help="stop at a faulty file, or list it and go on"
     )
     parser.add_argument("--output", help="JSON file to write; an older one of class counts is replaced")
     parser.add_argument(
@@ -95,7 +95,7 @@ def _show(counts: Any, arguments: argparse.Namespace) -> None:
 
 
 def _merged(paths: list[str]) -> Any:
-    """Sum of the files; their cases are told apart by the name of their file where they share names."""
+    """Add up the files; where cases share names, the name of their file tells them apart."""
     from ..counting.class_counts import ClassCounts
 
     parts = {path: ClassCounts.from_json(path) for path in paths}
@@ -111,7 +111,7 @@ def _merged(paths: list[str]) -> Any:
 
 @contextlib.contextmanager
 def _process_group() -> Iterator[int]:
-    """The processes that torchrun started, as one group over gloo; gives the own rank, 0 without torchrun."""
+    """Join the processes that torchrun started in one group over gloo; gives the rank of this one, 0 without torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield 0
         return
@@ -125,7 +125,7 @@ def _process_group() -> Iterator[int]:
 
 
 def _data_of(arguments: argparse.Namespace) -> Any:
-    """One .json is a data list, everything else are label files."""
+    """A single .json is a data list, everything else is a list of label files."""
     if len(arguments.paths) > 1 or not arguments.paths[0].endswith(".json"):
         return arguments.paths
     from ..datasets.datalist_file import read_datalist

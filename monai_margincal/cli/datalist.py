@@ -1,7 +1,7 @@
 """Write a MONAI data list (JSON) for a data set on disk.
 
 KIND is `folder` (images and labels matched by case name, never by position) or `uestc-covid19` (with the paper's splits).
-Sections: training, validation, test. Paths are relative to the list's folder where the data lie below it, else absolute.
+Sections: training, validation, test. Paths are relative to the list's folder if the data lie below it, else absolute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--validation", type=float, default=0.2, help="folder: share of the cases used to choose the model"
     )
     parser.add_argument("--test", type=float, default=0.2, help="folder: share of the cases used only to report")
-    parser.add_argument("--seed", type=int, default=0, help="folder: draws the split")
+    parser.add_argument("--seed", type=int, default=0, help="folder: seed of the split")
     parser.add_argument(
         "--part", type=int, choices=(1, 2), default=1, help="uestc-covid19: 1 coarse labels, 2 expert labels"
     )

@@ -1,8 +1,8 @@
 """Train and run a lesion segmentation on the shipped CT, from label counts to a saved mask.
 
 Two crops of real chest CTs travel with the package. A small COPLE-Net is trained on one of them with the shipped bundle's own
-configuration, then segments both. The IoU on the training case shows that it learns; the IoU on the held-out case is what one
-training scan is worth. Takes one to five minutes on two CPU cores; the same seed gives the same result.
+configuration and then segments both. The IoU on the training case shows that it learns; the IoU on the held-out case is what
+one training scan is worth. Takes one to five minutes on two CPU cores; the same seed gives the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .table import format_table
 
 BUNDLE = "covid19_ct_lesion_coplenet"
 TRAINING_CASE, HELD_OUT_CASE = "lung2", "lung1"
-#: marks a folder as made by this command, so that a second run may replace its content
+#: marks a folder as made by this command, so that a second run may replace its contents
 _MARKER = "margincal_demo.json"
 
 #: what makes the bundle's training small enough for two CPU cores; everything else is the bundle's default
@@ -39,7 +39,7 @@ _SMALL: dict[str, Any] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("--output", default="demo_output", help="folder for counts, weights, masks and picture")
+    parser.add_argument("--output", default="demo_output", help="folder for counts, weights, masks and the picture")
     parser.add_argument("--steps", type=int, default=120, help="training steps of six slices each")
     parser.add_argument("--seed", type=int, default=0, help="fixes the result")
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Counts, margins, training, inference, IoU, picture."""
     if arguments.steps < 1:
         raise ValueError(f"--steps must be at least 1, found {arguments.steps}")
-    for package in ("scipy", "tensorboard", "matplotlib"):  # said now, not after the training
+    for package in ("scipy", "tensorboard", "matplotlib"):  # checked now, not after the training
         require(package, extra="bundle", purpose="the demo")
     output = _own_folder(Path(arguments.output))
     _quiet()
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _own_folder(output: Path) -> Path:
-    """Make the folder; refuse one that holds something else than an earlier demo."""
+    """Make the folder; refuse one that holds anything but an earlier demo."""
     if output.exists() and not output.is_dir():
         raise FileExistsError(f"{output} is a file, expected a folder that is new, empty or of an earlier demo")
     if output.is_dir() and any(output.iterdir()) and not (output / _MARKER).is_file():
@@ -72,7 +72,7 @@ def _own_folder(output: Path) -> Path:
 
 
 def _quiet() -> None:
-    """What MONAI and Ignite report while they work would tear the progress bar apart."""
+    """Silence MONAI and Ignite, whose reports would tear the progress bar apart."""
     logging.disable(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"(monai|torch|ignite)\.")
 
@@ -104,7 +104,7 @@ def _count(output: Path) -> Any:
 
 
 def _workflow(configs: list[str], workflow_type: str, **overrides: Any) -> Any:
-    """Configurations of the shipped bundle, ready to run, as `python -m monai.bundle run` makes them."""
+    """Prepare the configurations of the shipped bundle as `python -m monai.bundle run` does."""
     from monai.bundle import ConfigWorkflow
 
     from ..bundle import bundle_dir

@@ -1,6 +1,6 @@
 """Show what this installation can do: versions, devices, GPU kernels, image readers.
 
-Copy its output into a report of a problem.
+Copy its output into a bug report.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib import metadata
 
 from ..extras import install_command
 
-#: extra, "" for what is always needed -> distribution -> what it is for
+#: extra ("" for what is always needed) -> distribution -> what it is for
 _PACKAGES = {
     "": {
         "monai-margincal": "this package",
@@ -31,7 +31,7 @@ _PACKAGES = {
     "bundle": {
         "fire": "command line of bundles",
         "itk": "MONAI's default reader",
-        "SimpleITK": "reads NRRD and MetaImage that are not plain",
+        "SimpleITK": "reads NRRD and MetaImage in unusual encodings",
         "scipy": "finds the lungs",
         "matplotlib": "pictures",
         "tensorboard": "curves of a training",

@@ -1,4 +1,4 @@
-"""Show the margin-offsets that follow from class counts, with the generalization bound's verdict.
+"""Show the margin-offsets that follow from class counts, and what the generalization bound says of them.
 
 The last line can be pasted into a bundle as the arguments of MarginCalibrationLoss.
 """

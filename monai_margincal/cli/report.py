@@ -1,6 +1,6 @@
 """Write a report on class counts as one self-contained HTML file: frequencies, margins, presence per case.
 
-For findings about the label files themselves, let `margincal count PATHS --report FILE` write it.
+For a report with findings about the label files themselves, use `margincal count PATHS --report FILE`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("counts", help="JSON file of class counts, as `margincal count --output` writes it")
     parser.add_argument("--output", required=True, help="HTML file to write; an older report is replaced")
     parser.add_argument(
-        "--transformed", help="counts of the same data after the training transforms, to show the drift"
+        "--transformed", help="counts of the same data after the training transforms, to show what changed"
     )
     parser.add_argument("--json", help="also write the data of the report to this JSON file")
     parser.add_argument("--tau", type=float, default=1.0, help="scale of the margins")
