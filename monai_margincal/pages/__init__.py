@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: one skeleton, one style sheet, light and dark, no script and no network."""
+"""Self-contained HTML pages: one skeleton, one style sheet, light and dark, without scripts or network access."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ __all__ = ["percent", "three_figures"]
 
 
 def three_figures(value: float) -> str:
-    """A number in three figures.
+    """A number with three significant figures.
 
     Example:
         >>> [three_figures(value) for value in (0, 0.123456, 0.0000123)]
@@ -16,7 +16,7 @@ def three_figures(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage in three figures.
+    """A share as a percentage with three significant figures.
 
     Example:
         >>> [percent(share) for share in (0, 0.5, 0.0028645)]

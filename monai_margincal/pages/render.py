@@ -1,4 +1,4 @@
-"""Filling a page's template, which lies beside the module that knows its content and extends ``pages/base.html``."""
+"""Fill a page's template, which lies next to the module that knows its content and extends ``pages/base.html``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PACKAGE = __name__.partition(".")[0]
 def render(template: str, **content: Any) -> str:
     """Fill a template of this package.
 
-    Whatever is text in ``content`` is escaped; only `markupsafe.Markup`, such as a chart, goes in as it is. The filters
-    ``percent`` and ``three_figures`` write numbers. The skeleton asks for ``kind``, one word by which `is_page` knows the page
-    again, and ``title``.
+    All text in ``content`` is escaped; only `markupsafe.Markup`, such as a chart, goes in as it is. The filters ``percent`` and
+    ``three_figures`` format numbers. The skeleton needs ``title`` and ``kind``, one word by which `is_page` recognises the
+    page.
 
     Args:
         template: its path from the package's root, for example ``"statistics/report/page.html"``.
@@ -29,7 +29,7 @@ def render(template: str, **content: Any) -> str:
 
     Raises:
         jinja2.TemplateNotFound: the package has no such template.
-        jinja2.UndefinedError: the template asks for something that ``content`` has not.
+        jinja2.UndefinedError: the template asks for something that is not in ``content``.
 
     Example:
         >>> page = render("pages/base.html", kind="example", title="Tom & Jerry")
@@ -67,6 +67,6 @@ def _environment() -> Environment:
         "light": {name: light for name, (light, _) in PAGE.items()},
         "dark": {name: dark for name, (_, dark) in PAGE.items()},
     }
-    # a report's data keep the order in which they are written to JSON
+    # a report's data stay in the order in which they are written to JSON
     environment.policies["json.dumps_kwargs"] = {}
     return environment

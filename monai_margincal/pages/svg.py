@@ -1,4 +1,4 @@
-"""Pieces of an inline drawing: elements of SVG whose texts and attributes are escaped."""
+"""Pieces of an inline drawing: SVG elements whose texts and attributes are escaped."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["drawing", "element"]
 
 
 def element(name: str, *children: str, **attributes: str | float) -> Markup:
-    """One element of SVG.
+    """One SVG element.
 
     Args:
-        name: of the element.
+        name: name of the element.
         *children: `Markup` goes in as it is, any other text is escaped.
         **attributes: ``text_anchor`` gives ``text-anchor``, ``class_`` gives ``class``; numbers are written with at most one
             decimal, which is a tenth of a pixel.
@@ -39,7 +39,7 @@ def drawing(size: tuple[float, float], parts: Iterable[str], description: str) -
     Args:
         size: width and height in pixels, the units of the parts.
         parts: its elements.
-        description: what it shows, for those who do not see it.
+        description: what it shows, for readers who cannot see it.
     """
     width, height = size
     return element(
