@@ -1,6 +1,6 @@
-"""The processes of one job: begin and end them so that none crashes after its work is done, and tell them apart.
+"""The processes of one job: start and end them so that none crashes after its work is done, and tell them apart.
 
-Nothing here imports torch before there is a reason to: counting files does without.
+Nothing here imports torch before it is needed: counting files works without it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["end_process_group", "group_size", "own_rank", "start_process_group"]
 def start_process_group(device: torch.device | str = "cpu", **options: Any) -> None:
     """Join the processes that a launcher such as ``torchrun`` started: NCCL for a CUDA device, else gloo.
 
-    Where a group is there already, because a caller began it, nothing is done.
+    If there is a group already, started by a caller, nothing is done.
 
     The group lives until its last reference is gone. :mod:`torch.distributed.nn.functional` takes the group that it finds
     when it is imported as the default of its functions, for good, and :class:`~torch.nn.parallel.DistributedDataParallel`
-    imports it: so it is imported here, while there is none. Otherwise the threads of gloo outlive the interpreter, and
+    imports it: so it is imported here, before there is a group. Otherwise the threads of gloo outlive the interpreter, and
     the one that drops the last tensor of a Python object then ends the process with SIGABRT
     ("terminate called without an active exception", seen with torch 2.13.0; compare pytorch/pytorch pull request 179291).
 
     Args:
         device: where the tensors will lie; a CUDA device is also made the current one.
-        options: of :func:`torch.distributed.init_process_group`.
+        options: further arguments of :func:`torch.distributed.init_process_group`.
 
     Example:
         >>> import pathlib, tempfile, torch
@@ -54,7 +54,7 @@ def start_process_group(device: torch.device | str = "cpu", **options: Any) -> N
 def end_process_group() -> None:
     """Leave the group; what still refers to it (a wrapped network, in a cycle) is collected before the interpreter ends.
 
-    Without a group nothing is done, so that the end of a job may call it twice.
+    Without a group nothing is done, so it may be called twice at the end of a job.
 
     Example:
         >>> end_process_group()
@@ -64,12 +64,13 @@ def end_process_group() -> None:
 
         group = [dist.group.WORLD]
         dist.destroy_process_group()
-        # the frames that hold the network return after this; at exit, while the interpreter still lives, nobody does
+        # the frames that hold the network return only after this call; at exit, while the interpreter still lives, nothing
+        # holds it
         atexit.register(_release, group)
 
 
 def group_size() -> int:
-    """Processes in the default group, 1 where there is none.
+    """Number of processes in the default group, 1 if there is no group.
 
     Example:
         >>> group_size()
@@ -79,7 +80,7 @@ def group_size() -> int:
 
 
 def own_rank() -> int:
-    """Rank of this process in the default group, 0 where there is none.
+    """Rank of this process in the default group, 0 if there is no group.
 
     Example:
         >>> own_rank()
@@ -97,8 +98,8 @@ def _group_exists() -> bool:
 def _release(group: list[Any]) -> None:
     """Drop what holds the group in a cycle, then the group itself.
 
-    In this order, because the last holder waits for the group's threads, which may wait for the interpreter's lock:
-    a group lets go of it meanwhile, a wrapped network does not and would wait for ever.
+    The order matters: the last holder waits for the group's threads, which may wait for the interpreter's lock. A group
+    releases the lock while it waits; a wrapped network does not, and would wait for ever.
     """
     gc.collect()
     group.clear()

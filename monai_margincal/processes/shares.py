@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def share_of(items: Sequence[T]) -> list[T]:
-    """Every n-th item, beginning at this process's rank: shares differ by one item at most and may be empty.
+    """Every n-th item, beginning at this process's rank: shares differ by at most one item and may be empty.
 
     Example:
         >>> share_of(["a", "b", "c"])
@@ -23,14 +23,14 @@ def share_of(items: Sequence[T]) -> list[T]:
 
 
 def gather(work: Callable[[], T]) -> list[T]:
-    """Do ``work`` on every rank and give all results, in the order of the ranks, to every rank.
+    """Do ``work`` on every rank and give every rank all results, in the order of the ranks.
 
     Results are sent as pickled Python objects, so they should be small: class counts, not labels. A rank whose work fails does
     not leave the others waiting: all of them raise its error.
 
     Raises:
-        ValueError, FileNotFoundError, TypeError: the error of the lowest rank that failed, with its rank in front where it
-            was another one.
+        ValueError, FileNotFoundError, TypeError: the error of the lowest rank that failed, with its rank in front if it is not
+            this one.
 
     Example:
         >>> gather(lambda: 3)

@@ -11,7 +11,7 @@ __all__ = ["mean_over_ranks", "sum_over_ranks"]
 
 
 def sum_over_ranks(value: torch.Tensor) -> torch.Tensor:
-    """The sum of a tensor over the default process group, for which every process must ask; the tensor itself without one.
+    """The sum of a tensor over the default process group; the tensor itself if there is none. Every process must call it.
 
     Example:
         >>> sum_over_ranks(torch.tensor([3, 4]))
@@ -26,7 +26,7 @@ def sum_over_ranks(value: torch.Tensor) -> torch.Tensor:
 
 @torch.library.custom_op("margincal::mean_over_ranks", mutates_args=())
 def mean_over_ranks(value: torch.Tensor) -> torch.Tensor:
-    """The mean of a scalar over the default process group, float64; the value itself without one.
+    """The mean of a scalar over the default process group, float64; the value itself if there is no group.
 
     An operator of its own, so that `torch.compile` and TorchScript take the communication as one step.
 
@@ -34,7 +34,7 @@ def mean_over_ranks(value: torch.Tensor) -> torch.Tensor:
         >>> mean_over_ranks(torch.tensor(3))
         tensor(3., dtype=torch.float64)
     """
-    # cloned, because what an operator returns must not be its argument
+    # cloned, because an operator must not return its argument
     return (sum_over_ranks(value).to(torch.float64) / group_size()).clone()
 
 
