@@ -1,4 +1,4 @@
-"""Small real images that travel with the package, so that the first run needs no download."""
+"""Small real images that are shipped with the package, so that the first run needs no download."""
 
 from __future__ import annotations
 
