@@ -1,4 +1,4 @@
-"""Whole-volume inference with slice networks: slices, decisions, and an evaluator that goes on where one scan fails."""
+"""Whole-volume inference with slice networks: slices, decisions, and an evaluator that goes on when a scan fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans that failed while the others went on: listed, without results that look like theirs, and never forgotten at the end."""
+"""Scans that failed while the others went on: they are listed, leave no results that look valid, and are reported at the end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _Results(Protocol):
 
 
 class FailedScans:
-    """The failed scans of a run, each with a reason of one line.
+    """The failed scans of a run, each with a one-line reason.
 
     Args:
-        results: what the run writes: told of each failure, so that a failed scan has no results that look like this run's.
+        results: what the run writes. It is told of each failure, so that a failed scan has no results that look like this run's.
 
     Example:
         >>> failed = FailedScans()
@@ -48,7 +48,7 @@ class FailedScans:
             reason: one line that names the scan and says what is wrong with it.
 
         Raises:
-            ValueError: the results cannot note it, such as a table on disk with other columns.
+            ValueError: the results cannot record it, for example in a table on disk with other columns.
         """
         self.reasons[scan] = reason
         _logger.error(reason)
@@ -59,10 +59,10 @@ class FailedScans:
         """Raise if a scan failed, and list them all in the log.
 
         Args:
-            number: scans of the whole run.
+            number: number of scans in the whole run.
 
         Raises:
-            CaseError: at least one failed; the message is one line with their names, and with the reason if there is but one.
+            CaseError: at least one failed; the message is one line with their names, and with the reason if all share it.
         """
         if not self.reasons:
             return

@@ -1,4 +1,4 @@
-"""Inference over many scans: one that fails does not take the others with it, and is not forgotten."""
+"""Inference over many scans: one that fails does not stop the others, and is reported at the end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .failed_scans import FailedScans
 
 
 class ScanEvaluator(SupervisedEvaluator):
-    """Evaluator that goes on with the next scan where one cannot be read, segmented or saved, and raises at the end.
+    """Evaluator that goes on with the next scan when one cannot be read, segmented or saved, and raises at the end.
 
-    Takes what :class:`monai.engines.SupervisedEvaluator` takes, by name. A scan that could not be read reaches it through
+    Takes the arguments of :class:`monai.engines.SupervisedEvaluator`, by name. A scan that could not be read reaches it through
     :class:`ScanDataset` with ``hand_over_errors``. Errors that are not about one scan, such as missing weights, end the run at
     once.
 
     Args:
-        failed_scans: notes what failed. None: the first failure is raised.
+        failed_scans: where failures are noted. With None the first failure is raised.
         stop_on_error: note the first failure, then raise it.
-        options: of :class:`monai.engines.SupervisedEvaluator`.
+        options: arguments of :class:`monai.engines.SupervisedEvaluator`.
 
     Raises:
-        CaseError: on ``run``: a scan failed; with neither None nor ``stop_on_error`` all others are done.
+        CaseError: on ``run``: a scan failed; all others are done, unless ``failed_scans`` is None or ``stop_on_error`` is set.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""A network that TensorRT has compiled, or a clear line about what is missing: the file or the package."""
+"""A network that TensorRT has compiled, or a clear error about what is missing: the file or the package."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def load_tensorrt_program(
 
     Args:
         path: the exported program.
-        device: where it is put.
+        device: where it is loaded.
 
     Raises:
-        FileNotFoundError: no such file; the message says how to make it.
+        FileNotFoundError: there is no such file; the message says how to make it.
         ImportError: ``torch_tensorrt`` cannot be imported.
 
     Example:

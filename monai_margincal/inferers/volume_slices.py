@@ -1,8 +1,8 @@
 """A 2-D network over a whole 3-D volume: batches of axial slices, windows only where a plane is larger than the window.
 
-``monai.inferers.SliceInferer`` gives the same result; this class exists for what that costs. Planes smaller than the window
+``monai.inferers.SliceInferer`` gives the same result; this class exists to make it cheaper. Planes smaller than the window
 are not padded up to it (a 192 x 192 plane in a 512 x 512 window is seven times the work), windows are blended in the volume's
-own precision also under autocast, no count map as large as the volume is kept where planes need no windows, and the input is
+own precision even under autocast, no count map as large as the volume is kept where planes need no windows, and the input is
 never written to.
 """
 
@@ -20,23 +20,23 @@ from ..ops import largest_class
 
 
 class VolumeSliceInferer(Inferer):
-    """Run a slice network over the last axis of a volume and put its outputs together to a volume.
+    """Run a slice network over the last axis of a volume and assemble its outputs into a volume.
 
     A plane that fits into ``roi_size`` goes through the network whole, at its own size. A larger one is cut into overlapping
     windows, whose outputs are blended by :func:`monai.inferers.sliding_window_inference`. At most ``sw_batch_size`` planes or
-    windows are in the network at a time, so that beside input and output the memory does not grow with the number of slices.
+    windows are in the network at a time, so that memory, apart from input and output, does not grow with the number of slices.
 
     Input: (B, C, X, Y, Z) with the slices along Z, any floating dtype. Output: (B, K, X, Y, Z) in the input's dtype, where the
     network maps (n, C, x, y) to (n, K, x, y). With ``decide`` the output is (B, 1, X, Y, Z), the class of the largest logit as
-    uint8 (int32 above 256 classes): it is taken where the network is, batch by batch, so that the logits of the volume never
-    exist and nothing but the decision is moved or turned. A MetaTensor stays one, with its metadata.
+    uint8 (int32 above 256 classes): it is decided on the device of the network, batch by batch, so that the logits of the whole
+    volume never exist and only the decision is moved or reoriented. A MetaTensor stays one, with its metadata.
 
     Args:
         roi_size: largest plane given to the network at once, one number or one per in-plane axis; 0 or negative: any size.
         sw_batch_size: largest number of planes or windows given to the network at once.
-        overlap: share of a window that its neighbour covers too, in [0, 1); used for planes larger than ``roi_size`` only.
+        overlap: share of a window that its neighbour covers too, in [0, 1); only used for planes larger than ``roi_size``.
         mode: how overlapping windows are blended, "gaussian" (less weight near a window's edge) or "constant".
-        device: where the output volume is put together; by default where the input is. "cpu" keeps a large output off the GPU.
+        device: where the output volume is assembled; by default where the input is. "cpu" keeps a large output off the GPU.
         decide: give the class of every voxel instead of its logits.
         channels_last: hand planes to the network in channels-last memory, which convolutions on GPUs in half precision want
             (give the network the same layout: ``network.to(memory_format=torch.channels_last)``).
@@ -130,7 +130,7 @@ class VolumeSliceInferer(Inferer):
                 if self.decide:
                     planes = _decided(planes)
                 if stacked is None:
-                    # slices first: a batch is then one block of memory, not eight numbers here and there
+                    # slices first: a batch is then one contiguous block of memory
                     shape = (volume.shape[0], depth, *planes.shape[1:])
                     dtype = planes.dtype if self.decide else volume.dtype
                     stacked = torch.empty(shape, dtype=dtype, device=self.device or volume.device)
@@ -148,7 +148,7 @@ class VolumeSliceInferer(Inferer):
 
         def on_windows(windows: torch.Tensor) -> torch.Tensor:
             logits = network(windows.contiguous(memory_format=self.memory_format))
-            # the blending multiplies in place: give it a copy, and one that does not round to half precision
+            # the blending multiplies in place: give it a copy, and not one rounded to half precision
             return logits.to(planes.dtype, copy=True)
 
         blended = sliding_window_inference(
