@@ -35,7 +35,7 @@ class Case:
 
 @dataclass(frozen=True)
 class TaskCases:
-    """The three parts of a data list, with the content of their files as fingerprints."""
+    """The three parts of a data list, with fingerprints of the contents of their files."""
 
     training: tuple[Mapping[str, Any], ...]
     validation: tuple[Mapping[str, Any], ...]
@@ -43,7 +43,7 @@ class TaskCases:
     digests: Mapping[str, str]
 
     def digest(self, part: str) -> str:
-        """Fingerprint of the part's cases, in order: names and contents, not where they lie."""
+        """Fingerprint of the part's cases, in order: names and contents, not their paths."""
         items = getattr(self, part)
         return hashlib.sha256(
             json.dumps([(str(i["case"]), self.digests[str(i["case"])]) for i in items]).encode()
@@ -72,7 +72,7 @@ class CaseStore:
     def load(
         self, items: Sequence[Mapping[str, Any]], transform: Any, build: Callable[[Any], Any], num_classes: int
     ) -> list[Case]:
-        """Cases of a data list, read where they are not in memory yet.
+        """Cases of a data list, read unless they are in memory already.
 
         Raises:
             ValueError: a label is not a class index, or image and label differ in shape.
@@ -105,7 +105,7 @@ def _read(item: Mapping[str, Any], chain: Callable[[Any], Any], num_classes: int
 
 
 def class_counts(cases: Sequence[Case], class_names: Sequence[str]) -> ClassCounts:
-    """Voxels per class of the training cases, as the transform leaves them."""
+    """Count the voxels per class of the training cases, after the transform."""
     classes = len(class_names)
     total = sum(torch.bincount(case.label.flatten(), minlength=classes) for case in cases)
     return ClassCounts(torch.as_tensor(total).tolist(), names=list(class_names))
@@ -119,13 +119,13 @@ def select_task_cases(
     where: str,
     store: CaseStore,
 ) -> TaskCases:
-    """Divide a data list: test and validation cases by ``split_seed``, training cases by ``seed`` from what is left.
+    """Divide a data list: ``split_seed`` draws test and validation cases, ``seed`` draws training cases from the rest.
 
-    A part is a number of cases or a list of case names. Names may stand in two parts: with two volumes in all there is no other
+    A part is a number of cases or a list of case names. A name may appear in two parts: with only two volumes there is no other
     way, and the study has to say so.
 
     Raises:
-        ValueError: unknown or doubled names, or too few cases.
+        ValueError: a name is unknown or repeated, or there are too few cases.
     """
     by_name = {str(item["case"]): item for item in data}
     if len(by_name) < len(data):

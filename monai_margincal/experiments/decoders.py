@@ -1,7 +1,7 @@
-"""From logits to class indices: argmax, and what a free decoder may win over it.
+"""From logits to class indices: argmax, and decoders that may gain something over it without training.
 
 A decoder has ``fit(logits, labels)``, called once per trained network with validation cases, ``__call__(logits)`` for one case,
-and ``state()`` with what it has learnt, in JSON types. Logits of a case have shape (C, *spatial), labels (*spatial).
+and ``state()``, which gives what it has learnt in JSON types. Logits of a case have shape (C, *spatial), labels (*spatial).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class IoUThresholdDecoder:
 
     For two classes an offset b of class 1 is the decision threshold 1 / (1 + e^b) on its softmax probability: the threshold that
     is best for the IoU. For more classes the offsets are chosen one class at a time, in turn. One pass over the voxels scores
-    all offsets of a class at once, exactly: voxels are sorted into the bin of the offset from which on they go to that class.
+    all offsets of a class at once, exactly: voxels are sorted by the smallest offset that gives them to that class.
     Offset 0 is kept unless another one is better.
 
     Args:
         largest: offsets tried lie between -largest and largest, in natural-logarithm units of the logits.
-        step: distance of the offsets.
+        step: distance between offsets.
         rounds: how often each class is visited.
 
     Raises:
@@ -106,7 +106,7 @@ class IoUThresholdDecoder:
         confusion[:, k] = moved.sum(1)  # the rival is never k
         quality = foreground_iou(np.moveaxis(confusion, -1, 0))
         best = quality.max()
-        # among equals the one nearest to where it was, which is 0 at first
+        # among equals, the one nearest to the previous offset, which is 0 at first
         candidates = np.flatnonzero(quality >= best - 1e-12)
         return float(self.grid[candidates[np.abs(self.grid[candidates] - float(offsets[k])).argmin()]])
 
@@ -128,8 +128,8 @@ class IoUThresholdDecoder:
 class RankSEGDecoder:
     """RankSEG on the softmax probabilities of one case: the segmentation whose expected IoU of that case is (nearly) largest.
 
-    Needs the package ``rankseg`` (BSD-3-Clause). It takes probabilities at their word and optimises every case by itself, not
-    the whole set. Losses other than cross-entropy do not train probabilities, so a temperature is chosen first: the one with
+    Needs the package ``rankseg`` (BSD-3-Clause). It trusts the probabilities and optimises every case by itself, not the whole
+    set. Losses other than cross-entropy do not train calibrated probabilities, so a temperature is chosen first: the one with
     the smallest cross-entropy on the validation cases.
 
     Args:
@@ -143,7 +143,7 @@ class RankSEGDecoder:
     24(224):1-50, 2023.
     """
 
-    #: a third to three times the logits, in steps of about 12 %
+    #: from a third to three, in steps of about 12 %
     _TEMPERATURES = np.geomspace(1 / 3, 3, 21)
 
     def __init__(self, metric: str = "IoU") -> None:

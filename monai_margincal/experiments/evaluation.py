@@ -1,4 +1,4 @@
-"""A trained network on validation and test cases: confusion matrices per case and decoder, margins, pictures."""
+"""Evaluation of a trained network on validation and test cases: confusion matrices per case and decoder, margins, pictures."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .scores import foreground_iou
 
 __all__ = ["Evaluation", "MARGIN_EDGES", "evaluate", "predict_logits", "validation_curve_point"]
 
-#: edges of the histogram of the true class's margin; the outer bins also hold what lies beyond
+#: edges of the histogram of the true class's margin; the outer bins also hold all values beyond them
 MARGIN_EDGES = np.linspace(-12.0, 12.0, 97)
 
-#: samples of a batch in evaluation
+#: samples per batch in evaluation
 _EVALUATION_BATCH = 32
 
 
@@ -33,7 +33,7 @@ def predict_logits(
 ) -> torch.Tensor:
     """Logits of a whole case on its own grid, float32 (C, *spatial).
 
-    Slices or volumes smaller than the sample size are extended as in training, larger ones are covered by windows.
+    Slices or volumes smaller than the sample size are extended as in training; larger ones are covered by windows.
     """
     image = case.image.to(device)
     batch = image[None] if slice_axis is None else image.movedim(slice_axis + 1, 0)
@@ -67,7 +67,7 @@ def validation_curve_point(
 
 @dataclass
 class Evaluation:
-    """What is kept of an evaluation.
+    """What is stored of an evaluation.
 
     Attributes:
         cases: names of the test cases.
@@ -106,7 +106,7 @@ def evaluate(
     device: torch.device,
     pictured: int = 3,
 ) -> Evaluation:
-    """Fit the decoders on the validation cases, score them on the test cases.
+    """Fit the decoders on the validation cases and score them on the test cases.
 
     NaN logits of a diverged network count as a prediction of background.
 

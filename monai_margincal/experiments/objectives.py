@@ -1,4 +1,4 @@
-"""What is trained: a loss, and where it has some, the controllers that change it between steps."""
+"""What is trained: a loss and, if it has any, the controllers that change it between steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Objective", "WeightedSumLoss"]
 
 
 class WeightedSumLoss(nn.Module):
-    """Sum of losses of the same logits and labels, each times its weight.
+    """Weighted sum of losses of the same logits and labels.
 
     Args:
         losses: modules that are called with (logits, target).
@@ -59,13 +59,13 @@ class Objective:
         return _call(self.loss, logits, target)
 
     def after_step(self, logits: torch.Tensor, target: torch.Tensor) -> None:
-        """Let the controllers watch a step that was done."""
+        """Show the controllers the step that was just done."""
         for controller in self.controllers:
             controller.update(logits.detach(), target)
 
 
 def _call(loss: nn.Module, logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """MONAI's losses want the channel of the labels, torch's cross-entropy does not."""
+    """MONAI's losses want the labels with a channel, torch's cross-entropy wants them without."""
     if isinstance(loss, nn.CrossEntropyLoss):
         target = target[:, 0]
     return loss(logits, target)

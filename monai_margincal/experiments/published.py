@@ -1,4 +1,4 @@
-"""The numbers in print, for the columns beside ours. The paper gives no seeds and no spread.
+"""The published numbers, for the columns next to ours. The paper gives no seeds and no spread.
 
 Source: Li, Yu, Zhang, "Distribution-aware Margin Calibration for Medical Image Segmentation" (arXiv:2011.01462), Tables 1 to 5.
 Percent. "Pixel accuracy" is the recall of the foreground.

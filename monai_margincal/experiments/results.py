@@ -1,4 +1,4 @@
-"""What the finished cells say: one row per run and decoder, one summary per objective."""
+"""The results of the finished cells: one row per run and decoder, one summary per objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .study import Cell, Study
 
 __all__ = ["Run", "Summary", "collect_runs", "results_csv", "summarise"]
 
-#: this many of the best baselines are references
+#: number of the best baselines that are references
 _REFERENCES = 4
 
 #: a foreground class with a whole-set IoU below this was never learnt
@@ -57,14 +57,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Summary:
-    """All seeds of one objective in one task, by one decoder. Failed runs are counted and stay in the means.
+    """All seeds of one objective in one task, under one decoder. Failed runs are counted and stay in the means.
 
     Attributes:
         task: name.
         protocol: "finetune" or "scratch".
         objective: name.
         decoder: name.
-        seeds: that are finished.
+        seeds: the finished ones.
         miou: foreground mean IoU over the test set, one per seed.
         per_class_iou: (seeds, C).
         recall: foreground mean, one per seed.
@@ -73,12 +73,13 @@ class Summary:
         validation_miou: one per seed.
         validation_loss: at the end of training, one per seed.
         failed: number of runs that diverged or never learnt a class.
-        seconds: of training, mean.
-        peak_memory: bytes, largest.
-        baseline: objective that it is compared with: the best of the group "baseline" (by the same decoder).
+        seconds: mean training time.
+        peak_memory: the largest of all runs, in bytes.
+        baseline: the objective it is compared with: the best of the group "baseline" (under the same decoder).
         comparison: with that baseline over the common seeds; None for the baseline itself.
-        against: reference -> comparison with it over the common seeds; empty for other decoders than the first. References are
-            the best baselines, the study's first baseline, and that one under every other decoder: what costs no training.
+        against: reference -> comparison with it over the common seeds; empty for all decoders but the first. References are
+            the best baselines, the study's first baseline, and the first baseline under every other decoder, which costs no
+            training.
     """
 
     task: str
@@ -102,13 +103,13 @@ class Summary:
 
 
 def collect_runs(study: Study, output: str | os.PathLike[str]) -> list[Run]:
-    """The finished cells of a study, in its order; cells of older settings are not looked at."""
+    """The finished cells of a study, in its order; cells of older settings are ignored."""
     found = ((cell, load_record(output, cell)) for cell in study.cells())
     return [Run(cell, record) for cell, record in found if record is not None]
 
 
 def results_csv(runs: Iterable[Run]) -> str:
-    """One line per run and decoder. Scores are shares of 1, times seconds, memory MiB."""
+    """One line per run and decoder. Scores are fractions of 1, times are in seconds, memory is in MiB."""
     rows: list[dict[str, Any]] = []
     for run in runs:
         history = run.record["history"]
@@ -195,9 +196,9 @@ def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
 
 
 def on_common_seeds(summaries: Sequence[Summary]) -> list[Summary]:
-    """The same summaries over the seeds that all of them have: what is shown side by side must have learnt from the same cases.
+    """The same summaries over their common seeds, since results shown side by side must come from the same training cases.
 
-    The comparisons stay as they are; ``failed``, ``seconds`` and ``peak_memory`` too.
+    The comparisons stay unchanged, as do ``failed``, ``seconds`` and ``peak_memory``.
     """
     common = set.intersection(*(set(summary.seeds) for summary in summaries)) if summaries else set()
     return [_restricted(summary, common) for summary in summaries if common]

@@ -1,7 +1,7 @@
-"""Train the cells of a study that are missing: resumable, several processes at once, every finished cell stored whole.
+"""Train the missing cells of a study: resumable, in several processes at once, with every finished cell stored whole.
 
 A cell's files lie in ``<output>/cells`` and are named by its fingerprint, so a changed setting never meets an old result. A
-process takes a cell by locking it; the lock goes with the process, so a killed run leaves nothing behind. Start the command as
+process takes a cell by locking it; the lock ends with the process, so a killed run leaves nothing behind. Start the command as
 often as you like, or under ``torchrun``, whose ranks work through the same queue without talking to each other.
 """
 
@@ -40,7 +40,7 @@ class RunSummary:
 
     Attributes:
         trained: cells that this process finished.
-        finished: cells that are stored now, of ``total``.
+        finished: cells that are stored now, out of ``total``.
         total: cells that were asked for.
         errors: cell name -> message, of cells that this process could not finish. They are tried again next time.
     """
@@ -87,10 +87,11 @@ def run_study(
         cells: some of ``study.cells()``; default: all.
         device: where to compute; default: a GPU if there is one (rank r of torchrun takes GPU r modulo their number), else CPU.
         progress: show a bar with the time left; default: if stderr is a terminal.
-        on_cell: told of every cell that this process has finished: the cell, its record, cells stored, cells in all.
+        on_cell: called for every cell that this process has finished, with the cell, its record, the number of cells stored and
+            the number of all cells.
 
     Returns:
-        what was done. An error in one cell does not stop the others.
+        A summary of what was done. An error in one cell does not stop the others.
     """
     from tqdm import tqdm
 
@@ -112,7 +113,7 @@ def run_study(
                 try:
                     record = _claim(study, output, cell, device, bar=bar)
                 except Exception as error:
-                    # one broken objective must not keep a night's grid from finishing
+                    # one broken objective must not stop a grid that runs overnight
                     errors[cell.name] = f"{type(error).__name__}: {error}"
                     write_text(Path(output) / "errors" / f"{cell.key}.txt", f"{cell.name}\n{traceback.format_exc()}")
                     bar.update()
@@ -128,7 +129,7 @@ def run_study(
                 on_cell(cell, record, _finished(output, cells), len(cells))
             waiting = left
             if waiting and not moved:
-                time.sleep(1.0)  # another process is at them
+                time.sleep(1.0)  # another process is working on them
     return RunSummary(trained, _finished(output, cells), len(cells), errors)
 
 
@@ -147,7 +148,7 @@ def _device(device: str | torch.device | None) -> torch.device:
 def _claim(
     study: Study, output: str | os.PathLike[str], cell: Cell, device: torch.device, bar: Any
 ) -> dict[str, Any] | None:
-    """Do one cell, or give None if another process is at it or at the pre-training it needs."""
+    """Do one cell, or give None if another process is working on it or on the pre-training that it needs."""
     path = record_path(output, cell)
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(path.with_suffix(".lock"))
@@ -261,7 +262,7 @@ def _torch_seed(seed: int, purpose: str) -> int:
 
 
 def _environment(device: torch.device) -> dict[str, Any]:
-    """What else a number may depend on: kept, but not part of the fingerprint."""
+    """What else a result may depend on: stored, but not part of the fingerprint."""
     import monai
 
     from .. import __version__

@@ -1,4 +1,4 @@
-"""Training batches that depend on the seed and the step alone, so that every objective of a seed sees the same data."""
+"""Training batches that depend only on the seed and the step, so that every objective of a seed sees the same data."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class SampleStream:
     """Batches of slices or volumes: batch ``i`` is the same whenever it is asked for.
 
     Every epoch visits all samples once, in an order drawn by the seed. A sample that is smaller than the sample size is extended
-    evenly at both ends (image: edge values, label: background), a larger one is cropped at a random place.
+    evenly at both ends (image: edge values, label: background); a larger one is cropped at a random place.
 
     Args:
         cases: training cases.
         sample_size: spatial size of a sample.
         batch_size: samples per batch.
-        seed: of order, crops and augmentation.
+        seed: seed of the order, crops and augmentation.
         slice_axis: spatial axis whose slices are the samples, or None: samples are whole images.
         augmentation: random MONAI transform of {"image", "label"}, or None.
 
     Raises:
-        ValueError: sizes and axes do not fit the images.
+        ValueError: sizes or axes do not fit the images.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ def fit_to_size(
         image: (C, *spatial).
         label: (*spatial).
         size: wanted spatial size.
-        random: where the crop's place comes from.
+        random: the random numbers that place the crop.
     """
     padding: list[int] = []
     for axis, wanted in enumerate(size):

@@ -22,14 +22,14 @@ __all__ = [
     "signed_points",
 ]
 
-#: What 0/0 is in the paper's tables, so in all scores of a study.
+#: The value of 0/0 in the paper's tables, and so in all scores of a study.
 PAPER_ABSENT = 1.0
 
 Array = npt.NDArray[np.float64]
 
 
 def foreground_iou(matrices: np.ndarray) -> Array:
-    """Mean IoU over the classes but class 0, (...), of confusion matrices (..., C, C); a class seen nowhere counts as 1.
+    """Mean IoU over all classes except 0, (...), of confusion matrices (..., C, C); a class seen nowhere counts as 1.
 
     Example:
         >>> foreground_iou(np.array([[8, 2, 0], [0, 10, 0], [0, 0, 0]])).round(4)
@@ -39,7 +39,7 @@ def foreground_iou(matrices: np.ndarray) -> Array:
 
 
 def foreground_mean(per_class: np.ndarray) -> Array:
-    """Mean over the classes but class 0, (...)."""
+    """Mean over all classes except 0, (...)."""
     return per_class[..., 1:].mean(-1)
 
 
@@ -77,16 +77,16 @@ def paired_comparison(
     """Compare two objectives, with a bootstrap interval over seeds and cases.
 
     Seeds and cases are drawn independently, with replacement; both objectives see the same draws. The whole-set score is
-    computed afresh from the summed confusion matrices of every draw, so that large and small cases keep their weight. With one
-    seed only the cases are drawn: the interval then says nothing about training noise.
+    computed anew from the summed confusion matrices of every draw, so that large and small cases keep their weights. With a
+    single seed, only cases are drawn, and the interval says nothing about training noise.
 
     Args:
         ours: confusion matrices (S, N, C, C) of S seeds and N cases.
         theirs: those of the other objective, same seeds and cases in the same order.
         resamples: number of draws.
-        level: of the percentile interval.
-        tolerance: differences of one seed up to this count as a tie.
-        seed: of the draws.
+        level: level of the percentile interval.
+        tolerance: differences in a seed of up to this much count as a tie.
+        seed: seed of the draws.
 
     Raises:
         ValueError: the shapes differ, or are not (S, N, C, C) with at least one seed and case.
@@ -127,7 +127,7 @@ def paired_comparison(
 
 
 def signed_points(difference: float) -> str:
-    """A difference of two shares of 1 in points, with its sign.
+    """The difference between two fractions of 1, in points, with its sign.
 
     Example:
         >>> signed_points(-0.0034)

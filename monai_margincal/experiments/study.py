@@ -9,10 +9,10 @@ The file is a MONAI config: ``_target_`` names components, ``@id`` refers to ano
   the report only
   ``label``, ``group`` ("baseline": one that others are compared with), ``paper`` (the row of the paper's tables) and
   ``tau_upsilon`` (the row of its sensitivity table);
-* ``decoders``: name -> component; the first one is the one that objectives are ranked by;
+* ``decoders``: name -> component; objectives are ranked by the first one;
 * ``blocks``: what is trained, in this order: each with ``tasks``, ``objectives``, ``protocols`` ("finetune", "scratch") and
-  ``seeds``; what a block leaves out means all (for ``protocols``: "finetune"). Within a block all objectives of the first seed
-  come first, so that what has been done at any time is a balanced design;
+  ``seeds``; what a block leaves out stands for all (for ``protocols``: "finetune"). Within a block all objectives of the first
+  seed come first, so that what has been done at any time is a balanced design;
 * anything else is free for ``@`` references.
 """
 
@@ -37,7 +37,7 @@ yaml = require("yaml", extra="experiments", purpose="reading a study")
 
 __all__ = ["Cell", "Study"]
 
-#: raised when training or scoring changes in a way that makes older cells incomparable
+#: increased when training or scoring changes in a way that makes older cells incomparable
 CELL_FORMAT = 1
 
 PROTOCOLS = ("finetune", "scratch")
@@ -80,7 +80,7 @@ class Cell:
         objective: name of the objective.
         seed: draws training cases, initial weights, data order and dropout.
         key: fingerprint of everything that decides the result; the name of the cell's files.
-        description: what the fingerprint was taken of, JSON types.
+        description: what the fingerprint was computed from, in JSON types.
     """
 
     task: str
@@ -92,7 +92,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """How a user calls the cell: task/protocol/objective/seed."""
+        """The cell's name for users: task/protocol/objective/seed."""
         return f"{self.task}/{self.protocol}/{self.objective}/{self.seed}"
 
 
@@ -180,7 +180,7 @@ class Study:
         return list(found.values())
 
     def cell(self, task: str, protocol: str, objective: str, seed: int) -> Cell:
-        """One cell; for "pretraining" the objective is not looked at."""
+        """One cell; for "pretraining" the objective is ignored."""
         settings = {key: value for key, value in self.tasks[task].items() if key not in ("data", "title", "split_seed")}
         cases = self.cases(task, seed)
         for part in ("training", "validation", "test"):
@@ -220,16 +220,16 @@ class Study:
         return self._splits[task, seed]
 
     def load(self, task: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Read cases through the task's transform; kept in memory."""
+        """Read cases through the task's transform and keep them in memory."""
         settings = self.tasks[task]
         return self._store.load(items, settings["transform"], self.build, len(settings["class_names"]))
 
     def label(self, objective: str) -> str:
-        """How tables and figures call an objective."""
+        """What tables and figures call an objective."""
         return str(self.objectives.get(objective, {}).get("label", objective))
 
     def _references(self, config: Any) -> dict[str, Any]:
-        """Everything that a config refers to by ``@``, directly or not: it decides the result too."""
+        """Everything that a config refers to by ``@``, directly or indirectly, since it affects the result too."""
         found: dict[str, Any] = {}
         waiting = [json.dumps(config)]
         while waiting:
@@ -251,7 +251,7 @@ _MISSING = object()
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[name-defined]
-    """Safe YAML with merge keys (``<<``), which MONAI's own loader lacks; a key that stands twice is an error here too."""
+    """Safe YAML with merge keys (``<<``), which MONAI's own loader lacks; as there, a repeated key is an error."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]

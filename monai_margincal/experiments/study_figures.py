@@ -1,4 +1,4 @@
-"""Which figures the finished cells of a study give, with their captions."""
+"""The figures that the finished cells of a study give, with their captions."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _SHOWN = 5
 def study_figures(
     study: Study, folder: Path, runs: Sequence[Run], summaries: Sequence[Summary]
 ) -> dict[str, tuple[str, Any]]:
-    """All figures that there is something to show in.
+    """Draw all figures that have something to show.
 
     Args:
         study: what was compared.
-        folder: of the cells.
+        folder: folder of the cells.
         runs: the finished cells.
-        summaries: of the runs.
+        summaries: summaries of the runs.
 
     Returns:
         file name without ending -> (caption, matplotlib figure).
@@ -87,7 +87,7 @@ def _leaders(study: Study, summaries: Sequence[Summary]) -> list[str]:
     most = max(len(summary.seeds) for summary in summaries)
     for summary in summaries:
         if len(summary.seeds) < most:
-            continue  # its mean is over other training sets
+            continue  # its mean is over different training sets
         by_group.setdefault(str(study.objectives[summary.objective].get("group", "other")), []).append(summary)
     chosen = [summary.objective for summary in by_group.get("baseline", [])[:1]]
     for group in by_group.values():

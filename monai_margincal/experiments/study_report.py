@@ -19,7 +19,7 @@ __all__ = ["write_study_report"]
 
 
 def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Path]:
-    """Write everything that the finished cells give; what is missing is said on the page.
+    """Write everything that the finished cells give; the page says what is missing.
 
     Args:
         study: what was compared.
@@ -63,7 +63,7 @@ def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Pat
 
 
 def _state(study: Study, runs: Sequence[Run]) -> list[str]:
-    """How much of the study is done: nobody should take a part for the whole."""
+    """How much of the study is done, so that nobody takes a part for the whole."""
     planned, done = study.cells(), {run.cell.key for run in runs}
     lines = [f"{len(done)} of {len(planned)} runs are finished."]
     for task in dict.fromkeys(cell.task for cell in planned):
@@ -77,7 +77,7 @@ def _state(study: Study, runs: Sequence[Run]) -> list[str]:
         )
     made: dict[str, int] = {}
     for run in runs:
-        # cells of different machines and versions may stand side by side: say so
+        # cells from different machines and versions may be mixed: say so
         words = ", ".join(f"{name} {value}" for name, value in run.record["environment"].items())
         made[words] = made.get(words, 0) + 1
     lines += [f"{number} runs made with {words}." for words, number in made.items()]

@@ -1,4 +1,4 @@
-"""Tables of a study: the comparison itself, and the form of the paper's Tables 1 to 5 with its numbers beside ours."""
+"""Tables of a study: the comparison itself, and the paper's Tables 1 to 5 with its numbers next to ours."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Table:
     note: str = ""
 
     def markdown(self) -> str:
-        """As GitHub reads it.
+        """The table in Markdown, as GitHub reads it.
 
         Example:
             >>> print(Table("IoU", ("method", "IoU"), (("CE", "70.0"),)).markdown())
@@ -60,7 +60,7 @@ class Table:
         return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
 
     def latex(self) -> str:
-        """A ``table`` environment; needs no package."""
+        """The table as a LaTeX ``table`` environment; needs no package."""
         body = [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
         return "\n".join(
             [
@@ -151,7 +151,7 @@ def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table
 
 
 def _rank(summary: Summary) -> tuple[int, float]:
-    """Best paired difference first; means over fewer seeds are those of other training sets and come after."""
+    """Best paired difference first; means over fewer seeds come from other training sets and follow at the end."""
     return -len(summary.seeds), -(summary.comparison.difference if summary.comparison else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""One training run: a fixed number of steps, a polynomial learning rate, the last weights. Nothing is selected on the way."""
+"""One training run: a fixed number of steps, a polynomial learning rate, the last weights. No checkpoint is selected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sample_stream import SampleStream
 
 __all__ = ["History", "train"]
 
-#: of the polynomial schedule, as in the paper's protocol
+#: exponent of the polynomial schedule, as in the paper's protocol
 _POLY_POWER = 0.9
 
 
@@ -25,13 +25,13 @@ class History:
     """What happened in a run.
 
     Attributes:
-        steps: at which the other lists were taken; 0 is before the first step.
+        steps: the steps at which the other lists were recorded; 0 is before the first step.
         training_loss: mean of the objective since the last point (at 0: None).
         validation_loss: the objective over the validation cases.
         validation_miou: foreground mean IoU of the validation cases by argmax.
         diverged: the loss became NaN or infinite, and training stopped there.
-        seconds: spent in training steps, validation left out.
-        peak_memory: bytes: of the device's allocator on a GPU, else of the process.
+        seconds: time spent in training steps, without validation.
+        peak_memory: in bytes, of the device's allocator on a GPU, else of the process.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -70,8 +70,8 @@ def train(
         device: where to compute.
         validate: gives (loss, foreground mean IoU) of the validation cases; called in `eval` mode.
         validate_every: steps between two calls; default: only before the first and after the last step.
-        first_batch: number of the first batch, so that fine-tuning goes on where pre-training ended.
-        on_step: told the number of steps done.
+        first_batch: number of the first batch, so that fine-tuning continues where pre-training ended.
+        on_step: called with the number of steps done.
 
     Returns:
         the history.
@@ -81,7 +81,7 @@ def train(
     on_gpu = device.type == "cuda"
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(device)
-    # summed where it is computed: reading every value would wait for the device
+    # summed on the device: reading every value would wait for it
     running, since = torch.zeros((), device=device), 0
 
     def record(step: int) -> bool:
@@ -131,7 +131,7 @@ def train(
 def _peak_memory_of_process() -> int:
     try:
         import resource
-    except ImportError:  # Windows keeps no such account
+    except ImportError:  # Windows has no such record
         return 0
     import sys
 

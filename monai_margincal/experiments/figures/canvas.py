@@ -25,12 +25,12 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def figure_bytes(figure: Any, dpi: int = 110) -> bytes:
-    """The figure as PNG; the same figure gives the same bytes."""
+    """The figure as a PNG; the same figure gives the same bytes."""
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=dpi, metadata={"Software": None})
     return content.getvalue()
 
 
 def group_colour(group: Any) -> str:
-    """Colour of a group of objectives; green for groups of the user's own."""
+    """Colour of a group of objectives; green for the user's own groups."""
     return _GROUP_COLOURS.get(str(group), GREEN)

@@ -14,16 +14,16 @@ from .canvas import new_figure
 
 
 def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives: Sequence[str]) -> Any | None:
-    """Validation mIoU, training loss and the gap between both losses, means over the seeds.
+    """Validation mIoU, training loss and the gap between the two losses, as means over the seeds.
 
-    Losses of different objectives have different scales, and controllers change them on the way, so each is divided by its own
-    validation loss at the end.
+    Losses of different objectives have different scales, and controllers change them during training, so each is divided by its
+    own final validation loss.
 
     Args:
         study: of the runs.
         runs: finished cells.
         task: name.
-        objectives: to show, by name; those without a finished run with a validation curve are left out.
+        objectives: names of those to show; those without a finished run that has a validation curve are left out.
     """
     figure = new_figure(10.5, 4.0)
     axes = figure.subplots(1, 3)

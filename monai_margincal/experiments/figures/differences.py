@@ -1,4 +1,4 @@
-"""Who is better than the best baseline, and by how much: dots with intervals; classes and decoders side by side."""
+"""Which objectives beat the best baseline, and by how much: dots with intervals; classes and decoders side by side."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def difference_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
     compared = [summary for summary in summaries if summary.comparison is not None]
     if reference is None or not compared:
         return None
-    # as in the table: the best on top, those with fewer seeds below
+    # as in the table: the best at the top, those with fewer seeds at the bottom
     compared.sort(key=lambda one: (len(one.seeds), one.comparison.difference if one.comparison else 0.0))
     by_seed = dict(zip(reference.seeds, reference.miou, strict=True))
     figure = new_figure(8, 0.3 * len(compared) + 1.4)
@@ -63,7 +63,7 @@ def difference_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
 def class_figure(study: Study, summaries: Sequence[Summary], class_names: Sequence[str]) -> Any | None:
     """IoU of every foreground class, mean and standard deviation over the seeds.
 
-    The axis does not start at 0: the differences are small; read it.
+    The axis does not start at 0, because the differences are small: read its numbers.
     """
     if not summaries:
         return None

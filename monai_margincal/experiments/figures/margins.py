@@ -16,7 +16,7 @@ def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names
     """Histograms of the true class's margin over the test voxels, one panel per class.
 
     Args:
-        histograms: what is shown -> counts (C, bins) over `MARGIN_EDGES`.
+        histograms: label -> counts (C, bins) over `MARGIN_EDGES`.
         class_names: background first.
     """
     if not histograms:
@@ -29,7 +29,7 @@ def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names
             shares = np.asarray(counts, dtype=float)[k]
             shares = shares / max(shares.sum(), 1)
             text = f"{label}: {100 * shares[centres < 0].sum():.1f} % wrong"
-            # the outermost bins hold everything beyond and are not drawn
+            # the outermost bins hold everything beyond them and are not drawn
             axis.step(centres[1:-1], 100 * shares[1:-1], where="mid", color=colour, linewidth=1.3, label=text)
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set(title=name, xlabel="margin of the true class")

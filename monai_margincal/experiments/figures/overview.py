@@ -1,4 +1,4 @@
-"""All tasks beside each other, the rarer the foreground the further right: where does the choice of the objective matter?"""
+"""All tasks side by side, those with rarer foreground further right: where does the choice of the objective matter?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..scores import signed_points
 from ..study import Study
 from .canvas import group_colour, new_figure
 
-#: difference at which the colour is full
+#: difference at which the colour is fully saturated
 _FULL = 0.05
 
 

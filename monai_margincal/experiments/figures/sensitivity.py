@@ -16,7 +16,7 @@ from .canvas import new_figure
 def sensitivity_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
     """Foreground mIoU on validation and test cases per setting, one dot per seed; settings are objectives with ``tau_upsilon``.
 
-    All are shown over the seeds that all of them have.
+    All are shown over the seeds that they have in common.
 
     Args:
         study: of the summaries.
