@@ -18,10 +18,10 @@ YELLOW = "#F0E442"
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
-#: neither good nor bad: what others are compared with
+#: neither good nor bad: for what the others are compared with
 GREY = "#666666"
 
-#: around the true region on a picture; no class has it, or a class of that colour would hide it
+#: around the true region on a picture; no class has this colour, as its mask would hide the outline
 TRUTH_OUTLINE = SKY_BLUE
 
 #: curves and dots on white paper, in order of use; yellow is too pale there
@@ -36,7 +36,7 @@ def shaded(colour: str, amount: float) -> str:
 
     Args:
         colour: ``"#RRGGBB"``.
-        amount: from -1 (black) over 0 (as it is) to 1 (white).
+        amount: from -1 (black) over 0 (unchanged) to 1 (white).
 
     Example:
         >>> shaded("#0072B2", -0.5), shaded("#0072B2", 0.5)
@@ -70,7 +70,7 @@ def class_colour(index: int) -> str:
 
 #: variable of the style sheet -> its colour on a light and on a dark page
 PAGE = {
-    # paper, boxes on it, words, words of less weight, rules and grids
+    # paper, boxes on it, text, less important text, rules and grids
     "page": ("#FFFFFF", "#11151A"),
     "card": ("#F6F8FA", "#1A2027"),
     "text": ("#1C2128", "#E4E9EF"),
@@ -79,7 +79,7 @@ PAGE = {
     # what a chart shows: the first quantity, or more than before; the second, or less than before
     "main": (BLUE, SKY_BLUE),
     "other": (VERMILLION, ORANGE),
-    # how severe a finding is, as words: darker or lighter than the palette, to be read
+    # text that says how severe a finding is: darker or lighter than the palette, to be readable
     "error": (shaded(VERMILLION, -0.15), shaded(VERMILLION, 0.25)),
     "warning": (shaded(YELLOW, -0.55), YELLOW),
     "info": (BLUE, SKY_BLUE),
