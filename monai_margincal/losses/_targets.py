@@ -1,4 +1,4 @@
-"""Whole targets as the losses that need them in one piece read them; the rules are those of `monai_margincal.ops.targets`."""
+"""How losses that need a target in one piece read it; the rules are those of `monai_margincal.ops.targets`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["hard_target", "one_hot_target"]
 def one_hot_target(
     input: torch.Tensor, target: torch.Tensor, ignore_index: int | None, only_indices: bool = False, check: bool = True
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Any form of target as one value per class, and which voxels count.
+    """Read any form of target as one value per class, and tell which voxels count.
 
     Args:
         input: logits (B, N, *spatial).
@@ -48,7 +48,7 @@ def one_hot_target(
 def hard_target(
     input: torch.Tensor, target: torch.Tensor, ignore_index: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Any form of target that names one class per voxel as class indices, and which voxels count.
+    """Read any form of target that names one class per voxel as class indices, and tell which voxels count.
 
     Returns:
         labels, int64 (B, 1, *spatial), 0 in ignored voxels; the valid voxels, bool (B, 1, *spatial).

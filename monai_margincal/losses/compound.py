@@ -61,17 +61,17 @@ class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
             ValueError: as `MarginCalibrationLoss.forward`.
         """
         input, target = plain_tensor(input), plain_tensor(target)
-        # first, because it refuses what is wrong with the target
+        # first, because it refuses a wrong target
         margin = self.margin_calibration(input, target, class_mask)
         probabilities, labels, any_valid = self._masked(input, target, class_mask)
-        # of nothing an overlap is whatever the smoothing makes of 0/0
+        # without a valid voxel the overlap loss is what its smoothing makes of 0/0
         overlap = torch.where(any_valid, self.overlap(probabilities, labels), 0.0)
         return self.lambda_margin * margin + self._lambda_overlap * overlap
 
     def _masked(
         self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Probabilities and labels, both 0 in ignored voxels and in classes that were not annotated; is any voxel valid.
+        """Probabilities and labels, both 0 in ignored voxels and in classes that were not annotated; whether any voxel is valid.
 
         The channels are those that count, (B, N or N - 1, *spatial): without the background where it is left out.
         """

@@ -1,4 +1,4 @@
-"""Margins and weights that follow the IoU during training: two modes of ours, beside the paper's.
+"""Margins and weights that follow the IoU during training: two modes of our own, in addition to the paper's.
 
 Neither is in the paper. Both start from the same observation: the IoU J of a class is best served by predicting it wherever its
 probability exceeds J / (1 + J), which is at most 1/2, while the paper's rho_0k of a rare class pushes that threshold above 1/2.
@@ -96,7 +96,7 @@ def _checked_iou(iou: torch.Tensor | float) -> torch.Tensor:
     iou = torch.as_tensor(iou)
     if not iou.is_floating_point():
         iou = iou.to(torch.float32)
-    # values on a GPU are not looked at: that would wait for the device in every step
+    # values on a GPU are not checked: that would wait for the device in every step
     if iou.device.type == "cpu" and not bool(((iou >= 0) & (iou <= 1)).all()):
         raise ValueError(f"IoUs must be in [0, 1], found {iou.tolist()}")
     return iou
@@ -153,7 +153,7 @@ class LossController(nn.Module, abc.ABC):
         ready = self.statistics.updates >= max(self.warmup, 1)
         for name, value in self._values().items():
             buffer = getattr(self._loss, name)
-            # chosen on the device: asking whether it is time would wait for it
+            # chosen on the device: asking for the step number would wait for it
             buffer.copy_(torch.where(ready.to(buffer.device), value.to(buffer), buffer))
 
     @abc.abstractmethod
@@ -243,13 +243,13 @@ class BoundWeights(LossController):
 
         positive_weight_k = 1 / (C U_k),    negative_weight_k = J_k / (C U_k).
 
-    Their ratio gives the decision threshold J_k / (1 + J_k), the one that is best for the IoU, and 1 / U_k gives every class its
-    equal share of the mean however rare it is. Margins are left as they are.
+    Their ratio gives the decision threshold J_k / (1 + J_k), the one that is best for the IoU, and 1 / U_k gives every class an
+    equal share of the mean, however rare it is. Margins are left unchanged.
 
     Args:
         loss: a `MarginCalibrationLoss`, or a compound that holds one; its weights are overwritten.
         momentum: of the moving average, see `RunningConfusion`.
-        minimum_union: U_k is taken as at least this, so that a class that was hardly seen yet keeps a finite weight.
+        minimum_union: U_k is taken as at least this, so that a class that has hardly been seen yet keeps a finite weight.
         warmup: steps that are only watched before the first weights are set.
         ignore_index: label of voxels that do not count; default: that of the loss.
 

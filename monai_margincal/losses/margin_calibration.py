@@ -121,7 +121,7 @@ class MarginCalibrationLoss(_Loss):
 
         Raises:
             ValueError: neither or both of ``class_counts`` and ``margins`` are given; margins or weights are negative, not
-                finite or of different lengths; a setting of the margins from counts is given beside explicit ``margins``;
+                finite or of different lengths; a setting of the margins from counts is given along with explicit ``margins``;
                 unknown ``base``, ``normalization`` or ``reduction``; ``global_mean`` without "mean".
             TypeError: a weight or margin is not a number.
         """
@@ -288,7 +288,7 @@ def _resolve_margins(
     elif (tau, upsilon, normalization) != (1.0, 1.0, "sum"):
         raise ValueError(
             f"tau={tau!r}, upsilon={upsilon!r}, normalization={normalization!r} make margins from class_counts: expected their "
-            "defaults beside explicit margins"
+            "defaults along with explicit margins"
         )
     if not isinstance(margins, ClassMargins):
         pair = (margins, margins) if _is_number(margins) else margins

@@ -1,4 +1,4 @@
-"""The arguments of `MarginCalibrationLoss`, taken over by the losses that hold one."""
+"""The arguments of `MarginCalibrationLoss`, which the losses that contain one accept too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
 class MarginOptions(TypedDict, total=False):
-    """What `MarginCalibrationLoss` can be told; what is not given keeps that loss's default."""
+    """The arguments of `MarginCalibrationLoss`; those not given keep that loss's defaults."""
 
     include_background: bool
     to_onehot_y: bool

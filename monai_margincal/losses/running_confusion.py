@@ -61,7 +61,7 @@ class RunningConfusion(nn.Module):
         Args:
             logits: (B, C, *spatial), or (B, 1, *spatial) for two classes with the logit of class 1 against 0.
             target: class indices (B, 1, *spatial) or (B, *spatial), or one value per class (B, C, *spatial). Labels outside
-                0 ... C - 1 do not count; that they are an error is for the loss to say.
+                0 ... C - 1 do not count; reporting them as errors is left to the loss.
 
         Raises:
             ValueError: the shapes do not fit.

@@ -21,7 +21,7 @@ def test_both_given():
 
 
 def test_scale_beside_explicit_margins():
-    with pytest.raises(ValueError, match=r"tau=2.0, .*beside explicit margins"):
+    with pytest.raises(ValueError, match=r"tau=2.0, .*along with explicit margins"):
         MarginCalibrationLoss(margins=0.0, tau=2.0)
 
 
