@@ -133,6 +133,11 @@ def _placed(
         raise ValueError(
             f"{path}: found frames that are not stored in the order of their positions, expected them from one end to the other"
         )
+    for file, header in headers if as_scan else ():
+        if len({_rescaling(header, frame) for frame in range(frame_count(header))}) > 1:
+            raise ValueError(
+                f"{file}: found frames of different RescaleSlope or RescaleIntercept, expected one for all: ITK takes the first"
+            )
     affine = LPS_TO_RAS @ stack.affine
     if len(slices) == 1:
         thickness = thickness_of(headers[0][1])
@@ -156,10 +161,7 @@ def _load(frames: Sequence[_Frame]) -> np.ndarray:
 
 
 def _rescaled(dataset: Any, frame: int, pixels: np.ndarray) -> np.ndarray:
-    found = (frame_attribute(dataset, frame, "PixelValueTransformationSequence", key) for key, _ in _RESCALE)
-    slope, intercept = (
-        default if value is None else float(value) for value, (_, default) in zip(found, _RESCALE, strict=True)
-    )
+    slope, intercept = _rescaling(dataset, frame)
     if (slope, intercept) == (1.0, 0.0):
         return pixels
     scaled = pixels * slope + intercept
@@ -167,7 +169,12 @@ def _rescaled(dataset: Any, frame: int, pixels: np.ndarray) -> np.ndarray:
     return scaled.astype(np.int64) if exact else scaled
 
 
-_RESCALE = (("RescaleSlope", 1.0), ("RescaleIntercept", 0.0))
+def _rescaling(header: Any, frame: int) -> tuple[float, float]:
+    slope, intercept = (
+        frame_attribute(header, frame, "PixelValueTransformationSequence", keyword)
+        for keyword in ("RescaleSlope", "RescaleIntercept")
+    )
+    return 1.0 if slope is None else float(slope), 0.0 if intercept is None else float(intercept)
 
 
 def _files_of(path: Path) -> list[Path]:

@@ -245,7 +245,10 @@ def _even(where: str, names: Sequence[str], heights: np.ndarray, gaps: bool) -> 
     off = np.abs(closed - np.linspace(closed[0], closed[-1], len(closed)))
     worst = int(np.argmax(off))
     if off[worst] > STACK_TOLERANCE_MM:
-        shortest, longest = (int(pick(np.where(wide, usual, steps))) for pick in (np.argmin, np.argmax))
+        kept = np.where(wide, usual, steps).round(
+            6
+        )  # without the rounding of differences the first of equal steps is named
+        shortest, longest = int(np.argmin(kept)), int(np.argmax(kept))
         raise ValueError(
             f"{where}: found steps from {steps[shortest]:.4g} mm ({names[shortest]} to {names[shortest + 1]}) to "
             f"{steps[longest]:.4g} mm ({names[longest]} to {names[longest + 1]}), which moves the slice {names[worst]} by "

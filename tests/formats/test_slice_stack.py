@@ -27,7 +27,7 @@ def _turned(x: float, y: float, z: float) -> np.ndarray:
 WORLDS = {
     "axial": np.eye(3),
     "coronal": np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], float),
-    "sagittal": np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], float) * [1, 1, 1],
+    "sagittal": np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], float),
     "feet first": np.diag([-1.0, -1, 1]),
     "face down": np.diag([1.0, -1, -1]),
     "oblique": _turned(20, -35, 50),
@@ -89,9 +89,7 @@ def test_a_tilted_gantry_is_named_with_its_angle_and_the_way_out(world, degrees)
     assert "resample the series to a straight grid" in message
 
 
-@pytest.mark.parametrize(
-    "shift", [(30.0, 0.0), (0.0, -0.25), (3.0, 4.0)], ids=lambda shift: f"{np.hypot(*shift):g}mm"
-)
+@pytest.mark.parametrize("shift", [(30.0, 0.0), (0.0, -0.25), (3.0, 4.0)], ids=lambda shift: f"{np.hypot(*shift):g}mm")
 @pytest.mark.parametrize("moved", ["second half", "one", "first", "last"])
 def test_slices_beside_the_others_are_named_with_their_distance(world, shift, moved):
     which = {"second half": range(6, COUNT), "one": [5], "first": [0], "last": [COUNT - 1]}[moved]
@@ -218,10 +216,12 @@ def test_slots_know_a_smaller_step_than_any_between_stored_slices():
 
 def test_slots_refuse_what_is_no_multiple_of_a_step(world):
     planes = _planes(world, [(0, 0, height) for height in (0, 4, 9.5, 13.5)])
-    with pytest.raises(ValueError, match=r"^seg: found the slice \w \S+ mm from where slices every \S+ mm have it, exp"):
+    with pytest.raises(
+        ValueError, match=r"^seg: found the slice \w \S+ mm from where slices every \S+ mm have it, exp"
+    ):
         slots_of_slices("seg", "abcd", planes, SIZE, None)
+    beside = _planes(world, [(3.0 * (k == 1), 0, STEP * k) for k in (0, 1, 3, 4)])
     with pytest.raises(ValueError, match=r"^seg: found the slice b 3 mm beside the others"):
-        beside = _planes(world, [(3.0 * (k == 1), 0, STEP * k) for k in (0, 1, 3, 4)])
         slots_of_slices("seg", "abcd", beside, SIZE, None)
     with pytest.raises(ValueError, match=r"^seg: found two slices at one position"):
         slots_of_slices("seg", "ab", [planes[0], planes[0]], SIZE, None)
