@@ -255,8 +255,25 @@ def corner_shift(affine: ArrayLike, other: ArrayLike, shape: Sequence[int]) -> C
         CornerShift(mm=0.1, voxels=0.2)
     """
     first, second = (np.asarray(matrix, dtype=np.float64) for matrix in (affine, other))
-    sizes = (*shape, 1, 1, 1)[:3]
-    corners = np.array([(*corner, 1.0) for corner in itertools.product(*((0.0, size - 1.0) for size in sizes))])
-    mm = float(np.linalg.norm((corners @ (second - first).T)[:, :3], axis=1).max())
+    mm = float(np.linalg.norm(corner_points(second - first, shape), axis=1).max())
     edges = [edge for edge in voxel_spacing(first) if edge > 0]
     return CornerShift(mm, mm / min(edges, default=1.0))
+
+
+def corner_points(affine: ArrayLike, shape: Sequence[int]) -> np.ndarray:
+    """Where the voxels in the corners of a grid lie.
+
+    Args:
+        affine: (4, 4).
+        shape: voxels along up to three axes; further axes are left out.
+
+    Returns:
+        (8, 3), the last axis fastest.
+
+    Example:
+        >>> corner_points(np.diag([0.5, 0.5, 4.0, 1.0]), (3, 1, 2))[[0, -1]].tolist()
+        [[0.0, 0.0, 0.0], [1.0, 0.0, 4.0]]
+    """
+    sizes = (*shape, 1, 1, 1)[:3]
+    corners = np.array([(*corner, 1.0) for corner in itertools.product(*((0.0, size - 1.0) for size in sizes))])
+    return (corners @ np.asarray(affine, dtype=np.float64).T)[:, :3]

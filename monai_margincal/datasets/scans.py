@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from monai.data import Dataset, MetaTensor
+from monai.utils import MetaKeys, SpaceKeys
 
 from ..errors import CaseError, naming_files
-from ..formats.dicom_series import check_dicom_series
+from ..formats import LabelImage, format_of
+from ..formats.dicom import FORMAT as DICOM
+from ..formats.dicom_series import check_as_read, check_dicom_series
 from ..formats.nifti_scan import check_nifti
 from .case_files import IN_MEMORY, case_file
 
@@ -94,10 +98,11 @@ class ScanDataset(Dataset):
         place = scan if isinstance(scan, str | Path) else IN_MEMORY
         try:
             with naming_files(place):
-                expected = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
+                headers = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
                 item = super()._transform(index)
                 if isinstance(image := item[self.image_key], torch.Tensor):
-                    _all_slices_read(image, expected)
+                    if headers is not None:
+                        _check_as_read(Path(scan), image, headers)
                     item[self.image_key] = _numbers_only(place, _one_volume(image))
         except CaseError as error:
             if not self.hand_over_errors:
@@ -121,24 +126,22 @@ class ScanDataset(Dataset):
         )
 
 
-def _checked(scan: Path, allow_gaps: bool) -> tuple[int, ...] | None:
-    """Refuse what readers take in silence; the shape that the headers of a DICOM folder say."""
-    if scan.is_dir():
+def _checked(scan: Path, allow_gaps: bool) -> LabelImage | None:
+    """Refuse what readers take in silence; what the headers of a DICOM scan say."""
+    if scan.is_dir() or format_of(scan) is DICOM:
         return check_dicom_series(scan, allow_gaps)
     check_nifti(scan)
     return None
 
 
-def _all_slices_read(image: torch.Tensor, expected: tuple[int, ...] | None) -> None:
-    # the shape as read: transforms may have turned or cut the image
-    shape = image.meta.get("spatial_shape") if isinstance(image, MetaTensor) else None
-    if expected is None or shape is None:
+def _check_as_read(scan: Path, image: torch.Tensor, headers: LabelImage) -> None:
+    if not isinstance(image, MetaTensor) or MetaKeys.SPATIAL_SHAPE not in image.meta:
         return
-    found = tuple(int(size) for size in shape)
-    if sorted(found) != sorted(expected):
-        raise ValueError(
-            f"read as {found}, but the DICOM headers in the folder say {expected} columns, rows and slices: is a file damaged?"
-        )
+    # shape and affine as read: transforms may have turned or cut the image
+    shape = tuple(int(size) for size in image.meta[MetaKeys.SPATIAL_SHAPE])
+    affine = image.meta.get(MetaKeys.ORIGINAL_AFFINE)
+    in_ras = affine is not None and image.meta.get(MetaKeys.SPACE) == SpaceKeys.RAS
+    check_as_read(scan, headers, shape, np.asarray(affine, dtype=np.float64) if in_ras else None)
 
 
 def _one_volume(image: torch.Tensor) -> torch.Tensor:

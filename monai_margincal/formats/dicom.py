@@ -1,28 +1,30 @@
-"""DICOM label series: a folder of single-frame files, or one file."""
+"""DICOM series: a folder of files, or one file, of one slice or several frames each."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..errors import naming_files
 from ..extras import require
-from ..geometry import LPS_TO_RAS, plane_affine
-from .dicom_segmentation import describe_segmentation, is_segmentation
+from ..geometry import LPS_TO_RAS
+from .dicom_segmentation import describe_segmentation
+from .dicom_slices import NoPlace, frame_attribute, frame_count, is_segmentation, odd_ones, slices_of, thickness_of
 from .format import Format
 from .label_image import LabelImage
+from .slice_stack import stack_slices
+
+#: a file and the number of a frame in it
+_Frame: TypeAlias = tuple[Path, int]
 
 _EXPECTED = "a DICOM series (a folder of one series) or a DICOM segmentation"
 _UNREADABLE = f"cannot be read, expected {_EXPECTED}"
 
 
-class MissingSlice(ValueError):
-    """The slices of a series are not evenly spaced."""
-
-
-def describe_dicom(path: Path, gaps: bool = False) -> LabelImage:
+def describe_dicom(path: Path, gaps: bool = False, as_scan: bool = False) -> LabelImage:
     """Read the headers of a DICOM file, or of all files of the one series in a folder.
 
     Files in the folder that are not DICOM are left out, as every DICOM reader does; an empty file or a damaged ``.dcm`` is
@@ -31,25 +33,30 @@ def describe_dicom(path: Path, gaps: bool = False) -> LabelImage:
     Args:
         path: file or folder.
         gaps: take a series in which a slice is missing.
+        as_scan: refuse a file that does not say where its slices lie, or holds them in no order along their normal.
 
     Raises:
         FileNotFoundError: there is no such file or folder.
         MissingSlice: without ``gaps``: two neighbouring slices lie much farther apart than the others do.
-        ValueError: no DICOM file, several series, slices of different sizes, slices that share a position, or no pixels.
+        ValueError: no DICOM file, several series, something that is no slice, slices of different sizes, slices that are not
+            one straight and even stack within 0.1 mm, see `stack_slices`, or no pixels.
     """
     with naming_files(path, _UNREADABLE, raises=ValueError):
         files = _dicom_files(path) if path.is_dir() else [path]
         headers = [(file, _header(file)) for file in files]
         series = sorted({str(header.get("SeriesInstanceUID", "")) for _, header in headers})
         if len(series) > 1:
+            odd = "".join(f"; {file.name} is {what}" for file, what in odd_ones(headers)[:3])
             raise ValueError(
-                f"{path}: found {len(series)} DICOM series ({', '.join(series[:3])}), expected one per folder"
+                f"{path}: found {len(series)} DICOM series ({', '.join(series[:3])}), expected one per folder{odd}"
             )
+        if as_scan and any(is_segmentation(header) for _, header in headers):
+            raise ValueError(f"{path}: found a DICOM segmentation, expected a scan")
         if len(headers) == 1 and is_segmentation(headers[0][1]):
             return describe_segmentation(path, headers[0][0], headers[0][1])
         if any(is_segmentation(header) for _, header in headers):
             raise ValueError(f"{path}: found {len(headers)} DICOM segmentations, expected one file per label")
-        return _describe_series(path, headers, gaps)
+        return _describe_series(path, headers, gaps, as_scan)
 
 
 def _has_magic(file: Path) -> bool:
@@ -80,102 +87,101 @@ def _header(file: Path) -> Any:
         return pydicom.dcmread(file, stop_before_pixels=True)
 
 
-def _describe_series(path: Path, headers: list[tuple[Path, Any]], gaps: bool) -> LabelImage:
+def _describe_series(path: Path, headers: list[tuple[Path, Any]], gaps: bool, as_scan: bool) -> LabelImage:
+    for file, what in odd_ones(headers):
+        raise ValueError(f"{file}: found {what}, expected slices of one scan alone: move it out of the folder")
     rows_columns = sorted({(header.get("Rows"), header.get("Columns")) for _, header in headers}, key=str)
     if len(rows_columns) > 1 or None in rows_columns[0]:
         raise ValueError(f"{path}: found slices of rows x columns {rows_columns}, expected one size")
     for file, header in headers:
         if header.get("SamplesPerPixel", 1) != 1:
-            raise ValueError(
-                f"{file}: found {header.SamplesPerPixel} values per pixel, expected a label: one integer per voxel"
-            )
-    ordered = _by_position(path, headers, gaps)
-    rows, columns = rows_columns[0]
-    frames = sum(int(header.get("NumberOfFrames") or 1) for _, header in ordered)
-    bits = {int(header.get("BitsAllocated", 0)) for _, header in ordered}
-    shape = (int(columns), int(rows), frames)
-    files = [file for file, _ in ordered]
+            expected = "a scan: one number per voxel" if as_scan else "a label: one integer per voxel"
+            raise ValueError(f"{file}: found {header.SamplesPerPixel} values per pixel, expected {expected}")
+    rows, columns = (int(size) for size in rows_columns[0])
+    frames, affine = _placed(path, headers, (columns, rows), gaps=gaps, as_scan=as_scan)
     return LabelImage(
         path,
         format="DICOM series",
-        shape=shape,
-        dtype=f"{max(bits)} bits",
-        affine=_affine([header for _, header in ordered]),
+        shape=(columns, rows, len(frames)),
+        dtype=f"{max(int(header.get('BitsAllocated', 0)) for _, header in headers)} bits",
+        affine=affine,
         body=None,
         reader="pydicom",
-        load=lambda: _load(files),
+        load=lambda: _load(frames),
     )
 
 
-def _by_position(path: Path, headers: list[tuple[Path, Any]], gaps: bool) -> list[tuple[Path, Any]]:
-    if len(headers) == 1:
-        return headers
-    positions = []
-    for file, header in headers:
-        try:
-            plane = plane_affine(header.ImageOrientationPatient, header.ImagePositionPatient, (1, 1))
-        except (AttributeError, TypeError, ValueError):
-            raise ValueError(f"{file}: found no position in the header, expected one per slice of {path}") from None
-        positions.append(float(plane[:3, 2] @ plane[:3, 3]))
-    order = np.argsort(positions, kind="stable")
-    steps = np.diff(np.array(positions)[order])
-    if (steps < 1e-3).any():
-        same = int(np.flatnonzero(steps < 1e-3)[0])
-        names = [headers[order[same + side]][0].name for side in (0, 1)]
-        raise ValueError(f"{path}: found two slices at one position ({names[0]}, {names[1]}), expected one each")
-    if not gaps and len(steps) > 1 and steps.max() > 1.5 * np.median(steps):
-        at = int(np.argmax(steps))
-        names = [headers[order[at + side]][0].name for side in (0, 1)]
-        raise MissingSlice(
-            f"{path}: found a gap of {steps.max():g} mm between {names[0]} and {names[1]}, expected slices every "
-            f"{np.median(steps):g} mm: a slice is missing"
-        )
-    return [headers[i] for i in order]
-
-
-def _affine(headers: list[Any]) -> np.ndarray | None:
+def _placed(
+    path: Path, headers: list[tuple[Path, Any]], size: tuple[int, int], *, gaps: bool, as_scan: bool
+) -> tuple[list[_Frame], np.ndarray | None]:
+    """All frames in the order of their places, and the affine in RAS."""
     try:
-        affine = plane_affine(
-            headers[0].ImageOrientationPatient, headers[0].ImagePositionPatient, headers[0].PixelSpacing
+        slices = [part for file, header in headers for part in slices_of(file, header)]
+    except NoPlace:
+        if len(headers) > 1 or as_scan:
+            raise
+        # a label that was made without a scan's geometry can be counted, as a picture can
+        ((file, header),) = headers
+        return [(file, frame) for frame in range(frame_count(header))], None
+    names = [part.name if path.is_dir() else part.name.removeprefix(f"{path.name} ") for part in slices]
+    stack = stack_slices(str(path), names, [part.plane for part in slices], size, gaps=gaps)
+    if (
+        as_scan
+        and len(headers) < len(slices)
+        and list(stack.order) not in (sorted(stack.order), sorted(stack.order)[::-1])
+    ):
+        raise ValueError(
+            f"{path}: found frames that are not stored in the order of their positions, expected them from one end to the other"
         )
-    except (AttributeError, TypeError, ValueError):
-        return None
-    if len(headers) > 1:
-        last = np.array(headers[-1].ImagePositionPatient, dtype=float)
-        affine[:3, 2] = (last - affine[:3, 3]) / (len(headers) - 1)
-    elif "SliceThickness" in headers[0] and headers[0].SliceThickness is not None:
-        affine[:3, 2] *= float(headers[0].SliceThickness)
-    else:
-        return None
-    affine = LPS_TO_RAS @ affine
-    return affine if np.isfinite(affine).all() else None
+    for file, header in headers if as_scan else ():
+        if len({_rescaling(header, frame) for frame in range(frame_count(header))}) > 1:
+            raise ValueError(
+                f"{file}: found frames of different RescaleSlope or RescaleIntercept, expected one for all: ITK takes the first"
+            )
+    affine = LPS_TO_RAS @ stack.affine
+    if len(slices) == 1:
+        thickness = thickness_of(headers[0][1])
+        affine[:3, 2] *= thickness or 1.0
+    return [(slices[k].file, slices[k].frame) for k in stack.order], affine if len(slices) > 1 or thickness else None
 
 
-def _load(files: list[Path]) -> np.ndarray:
+def _load(frames: Sequence[_Frame]) -> np.ndarray:
     """All slices with their rescaling applied, columns first; integral results stay integers."""
-    pydicom = require("pydicom", extra="dicom", purpose=f"reading {files[0]}")
-    slices = []
-    for file in files:
+    pydicom = require("pydicom", extra="dicom", purpose=f"reading {frames[0][0]}")
+    slices: list[np.ndarray] = []
+    opened: Path | None = None
+    for file, frame in frames:
         with naming_files(file, _UNREADABLE, raises=ValueError):
-            dataset = pydicom.dcmread(file)
-            pixels = dataset.pixel_array
-            slope, intercept = (float(dataset.get(key, default)) for key, default in _RESCALE)
-            if (slope, intercept) != (1.0, 0.0):
-                scaled = pixels * slope + intercept
-                exact = float(slope).is_integer() and float(intercept).is_integer()
-                pixels = scaled.astype(np.int64) if exact else scaled
-            slices.append(pixels.reshape(-1, *pixels.shape[-2:]))
-    return np.concatenate(slices).transpose()
+            if file != opened:
+                dataset = pydicom.dcmread(file)
+                pixels = dataset.pixel_array
+                pixels, opened = pixels.reshape(-1, *pixels.shape[-2:]), file
+            slices.append(_rescaled(dataset, frame, pixels[frame]))
+    return np.stack(slices).transpose()
 
 
-_RESCALE = (("RescaleSlope", 1.0), ("RescaleIntercept", 0.0))
+def _rescaled(dataset: Any, frame: int, pixels: np.ndarray) -> np.ndarray:
+    slope, intercept = _rescaling(dataset, frame)
+    if (slope, intercept) == (1.0, 0.0):
+        return pixels
+    scaled = pixels * slope + intercept
+    exact = slope.is_integer() and intercept.is_integer()
+    return scaled.astype(np.int64) if exact else scaled
+
+
+def _rescaling(header: Any, frame: int) -> tuple[float, float]:
+    slope, intercept = (
+        frame_attribute(header, frame, "PixelValueTransformationSequence", keyword)
+        for keyword in ("RescaleSlope", "RescaleIntercept")
+    )
+    return 1.0 if slope is None else float(slope), 0.0 if intercept is None else float(intercept)
 
 
 def _files_of(path: Path) -> list[Path]:
     return sorted(part for part in path.iterdir() if part.is_file()) if path.is_dir() else [path]
 
 
-def _is_dicom(path: Path) -> bool:
+def is_dicom(path: Path) -> bool:
     """Whether a path is a folder, which nothing but a series is, or a DICOM file, whatever its ending."""
     return path.is_dir() or _has_magic(path)
 
@@ -185,5 +191,5 @@ FORMAT = Format(
     describe_dicom,
     _files_of,
     readers=(("DICOM series (its folder), DICOM segmentation, with any ending", "pydicom"),),
-    recognizes=_is_dicom,
+    recognizes=is_dicom,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .count_labels import CountLabels, CountLabelsD, CountLabelsd, CountLabelsDict, counts_in_meta
+from .dicom_reader import DicomReader
 from .lung_region import (
     LungRegion,
     LungRegionCrop,
@@ -32,6 +33,7 @@ __all__ = [
     "LungRegionCropD",
     "LungRegionCropDict",
     "LungRegionCropd",
+    "DicomReader",
     "NiftiReader",
     "counts_in_meta",
     "find_lung_region",

@@ -11,14 +11,13 @@ import numpy as np
 from ...datasets.case_files import scan_of
 from ...extras import require
 from ...files import replacing
-from ...geometry import LPS_TO_RAS, corner_shift, plane_affine
+from ...formats.dicom_slices import slices_of, what_it_is
+from ...formats.slice_stack import STACK_TOLERANCE_MM
+from ...geometry import LPS_TO_RAS, corner_shift
 from ..kind import Destination, ScanFile
 
 if TYPE_CHECKING:
     import pydicom
-
-#: how far a voxel may lie from where its DICOM file puts it, in mm
-_TOLERANCE_MM = 0.1
 
 
 class DicomSeg(ScanFile):
@@ -157,33 +156,42 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
             if not header.get("SpecificCharacterSet"):
                 # empty means the default, which highdicom knows as absent only
                 header.pop("SpecificCharacterSet", None)
-            if "ImagePositionPatient" in header:
+            if _is_placed_slice(path, header):
                 series.setdefault(str(header.SeriesInstanceUID), []).append(header)
     if not series:
         raise ValueError(f"{folder}: a DICOM SEG refers to a DICOM series, found no DICOM images in the folder")
     grid = LPS_TO_RAS @ affine
+    closest = np.inf
     for headers in series.values():
-        along = grid[:3, 2]
-        headers.sort(key=lambda header: float(np.dot(along, header.ImagePositionPatient)))
-        if _on_grid(headers, shape, grid):
+        headers.sort(key=lambda header: float(np.dot(grid[:3, 2], header.ImagePositionPatient)))
+        apart = _distance_from_grid(headers, shape, grid)
+        if apart <= STACK_TOLERANCE_MM:
             return headers
+        closest = min(closest, apart)
+    nearest = f", the nearest lies {closest:.4g} mm away" if np.isfinite(closest) else ""
     raise ValueError(
         f"{folder}: none of its {len(series)} DICOM series has the {shape[2]} planes of {shape[1]} rows and {shape[0]} columns "
-        f"of the mask within {_TOLERANCE_MM} mm (are its planes unevenly spaced?)"
+        f"of the mask within {STACK_TOLERANCE_MM:g} mm{nearest} (are its planes unevenly spaced?)"
     )
 
 
-def _on_grid(headers: Sequence[pydicom.Dataset], shape: Sequence[int], grid: np.ndarray) -> bool:
-    """Whether the pixels in the corners of every plane lie where the grid puts them."""
-    columns, rows, planes = shape
-    if len(headers) != planes:
+def _is_placed_slice(path: Path, header: pydicom.Dataset) -> bool:
+    """Whether a file is one slice of a scan that says where it lies, and no localizer or report."""
+    try:
+        return what_it_is(header) is None and len(slices_of(path, header)) == 1
+    except ValueError:
         return False
+
+
+def _distance_from_grid(headers: Sequence[pydicom.Dataset], shape: Sequence[int], grid: np.ndarray) -> float:
+    """How far the pixels in the corners of the planes are from where the grid puts them, in mm; infinite for other planes."""
+    columns, rows, planes = shape
+    if len(headers) != planes or any((header.Columns, header.Rows) != (columns, rows) for header in headers):
+        return np.inf
+    furthest = 0.0
     for k, header in enumerate(headers):
-        if (header.Columns, header.Rows) != (columns, rows):
-            return False
-        plane = plane_affine(header.ImageOrientationPatient, header.ImagePositionPatient, header.PixelSpacing)
+        (part,) = slices_of(Path(str(header.filename)), header)
         expected = grid.copy()
         expected[:, 3] = grid @ (0, 0, k, 1)
-        if not corner_shift(plane, expected, (columns, rows)).mm <= _TOLERANCE_MM:
-            return False
-    return True
+        furthest = max(furthest, corner_shift(part.plane, expected, (columns, rows)).mm)
+    return furthest
