@@ -11,8 +11,8 @@ import torch
 from monai.data import Dataset, MetaTensor
 
 from ..errors import CaseError, naming_files
-from ..formats.dicom_series import check_dicom_series
-from ..formats.nifti_scan import check_nifti
+from ..formats import check_scan
+from ..formats.placeholder import why_missing
 from .case_files import IN_MEMORY, case_file
 
 #: key of the reason in an item that stands for a scan which could not be read
@@ -74,7 +74,7 @@ class ScanDataset(Dataset):
             if not isinstance(scan, str | Path):
                 continue  # an array, from a client that reads by itself
             if not Path(scan).exists():
-                raise FileNotFoundError(f"scan not found: {scan}")
+                raise FileNotFoundError(f"scan not found: {scan}: {why_missing(Path(scan))}")
             result = case_file({"filename_or_obj": str(scan)}, "", "", "", data_root_dir=data_root_dir)
             if result in results:
                 raise ValueError(f"the results of {results[result]} and {scan} would have the same name, {result}")
@@ -94,7 +94,7 @@ class ScanDataset(Dataset):
         place = scan if isinstance(scan, str | Path) else IN_MEMORY
         try:
             with naming_files(place):
-                expected = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
+                expected = check_scan(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
                 item = super()._transform(index)
                 if isinstance(image := item[self.image_key], torch.Tensor):
                     _all_slices_read(image, expected)
@@ -119,14 +119,6 @@ class ScanDataset(Dataset):
             f"{self.divider:.0f}: is it {self.proper_scan}?",
             stacklevel=4,
         )
-
-
-def _checked(scan: Path, allow_gaps: bool) -> tuple[int, ...] | None:
-    """Refuse what readers take in silence; the shape that the headers of a DICOM folder say."""
-    if scan.is_dir():
-        return check_dicom_series(scan, allow_gaps)
-    check_nifti(scan)
-    return None
 
 
 def _all_slices_read(image: torch.Tensor, expected: tuple[int, ...] | None) -> None:

@@ -180,10 +180,17 @@ def _is_dicom(path: Path) -> bool:
     return path.is_dir() or _has_magic(path)
 
 
+def _check_scan(path: Path, allow_gaps: bool) -> tuple[int, ...] | None:
+    from .dicom_series import check_dicom_series  # which describes the series by this module
+
+    return check_dicom_series(path, allow_gaps) if path.is_dir() else None
+
+
 FORMAT = Format(
     (".dcm",),
     describe_dicom,
     _files_of,
     readers=(("DICOM series (its folder), DICOM segmentation, with any ending", "pydicom"),),
     recognizes=_is_dicom,
+    check_scan=_check_scan,
 )

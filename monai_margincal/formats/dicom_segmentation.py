@@ -15,8 +15,8 @@ _LABEL_MAP_SEGMENTATION = "1.2.840.10008.5.1.4.1.1.66.7"
 
 
 def is_segmentation(header: Any) -> bool:
-    """Whether a DICOM data set is a segmentation."""
-    return str(header.get("SOPClassUID", "")) in (_SEGMENTATION, _LABEL_MAP_SEGMENTATION)
+    """Whether a DICOM data set is a segmentation, also by what only one has: as a series its frames would be slices."""
+    return str(header.get("SOPClassUID", "")) in (_SEGMENTATION, _LABEL_MAP_SEGMENTATION) or "SegmentSequence" in header
 
 
 def describe_segmentation(path: Path, file: Path, header: Any) -> LabelImage:
