@@ -40,7 +40,8 @@ def check(folder: Path, files: Files) -> str:
         if described.affine is not None:
             assert np.allclose(image.affine, described.affine, rtol=1e-5, atol=1e-5), (image.affine, described.affine)
         outcome = "read"
-    assert time.monotonic() - started < 5.0
+    # the first scan of all waits for ITK's libraries
+    assert time.monotonic() - started < 20.0
     return outcome
 
 

@@ -16,6 +16,7 @@ from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, ScaleInte
 
 from monai_margincal.datasets import ScanDataset
 from monai_margincal.datasets.case_files import case_file
+from monai_margincal.transforms import NiftiReader
 
 WINDOW = (-1400.0, 100.0)
 PREPARE = Compose(
@@ -225,10 +226,10 @@ def test_endings_in_any_letter_case(tmp_path, ending):
     path = tmp_path / "upper" / f"CT{ending}"
     path.parent.mkdir()
     path.write_bytes((tmp_path / Path(plain).name).read_bytes())
-    image = ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]["image"]
-    assert torch.equal(
-        image.as_tensor(), ScanDataset([{"image": plain}], PREPARE, window=WINDOW)[0]["image"].as_tensor()
-    )
+    # as a bundle reads: nibabel itself opens no name in mixed case
+    read = Compose([LoadImaged("image", reader=NiftiReader), EnsureChannelFirstd("image")])
+    image = ScanDataset([{"image": str(path)}], read)[0]["image"]
+    assert torch.equal(image.as_tensor(), ScanDataset([{"image": plain}], read)[0]["image"].as_tensor())
     assert case_file(image.meta, "/out", "mask", ".nii.gz").as_posix() == "/out/CT_mask.nii.gz"
 
 
