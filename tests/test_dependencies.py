@@ -119,7 +119,7 @@ def only_the_core():
         for module, distributions in importlib.metadata.packages_distributions().items()
         if not {one.lower().replace("_", "-") for one in distributions} & core and module not in sys.stdlib_module_names
     )
-    assert {"SimpleITK", "itk", "pydicom", "scipy", "matplotlib", "fire", "jsonschema", "yaml"} <= set(blocked)
+    assert {"itk", "pydicom", "scipy", "matplotlib", "fire", "jsonschema", "yaml"} <= set(blocked)
     block = f"""
 import sys
 
@@ -172,11 +172,6 @@ def test_the_core_runs_without_any_extra(only_the_core, tmp_path):
 
 #: feature -> code, extra, package
 FEATURES = {
-    "odd MetaImage": (
-        "from monai_margincal.formats.itk_reader import *; load_with_simpleitk('a.mha')",
-        "bundle",
-        "SimpleITK",
-    ),
     "lungs": (
         "from monai_margincal.transforms import *; find_lung_region(np.zeros((8, 8, 8)) - 800)",
         "bundle",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import sys
 
 import pytest
 
-from monai_margincal.files import replacing, verify_gzip, write_text
+from monai_margincal.files import replacing, write_text
 
 
 def test_an_error_leaves_the_old_file_and_no_rest(tmp_path):
@@ -53,24 +52,3 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path):
     )
     assert subprocess.run([sys.executable, "-c", code, str(target)], check=False).returncode == -signal.SIGKILL
     assert target.read_text() == "old"
-
-
-@pytest.mark.parametrize("content", [b"no image", b"", b"\x1f"])
-def test_a_file_of_another_kind_is_no_gzip_file(tmp_path, content):
-    path = tmp_path / "scan.nii.gz"
-    path.write_bytes(content)
-    with pytest.raises(gzip.BadGzipFile, match="Not a gzipped file"):
-        verify_gzip(path)
-
-
-def test_a_gzip_file_is_read_to_its_end(tmp_path):
-    path = tmp_path / "scan.nii.gz"
-    whole = gzip.compress(bytes(range(256)) * 50)
-    path.write_bytes(whole)
-    verify_gzip(path)
-    path.write_bytes(whole[:-20])
-    with pytest.raises(EOFError):
-        verify_gzip(path)
-    path.write_bytes(whole + b"something else behind it")
-    with pytest.raises(gzip.BadGzipFile):
-        verify_gzip(path)

@@ -31,7 +31,6 @@ _PACKAGES = {
     "bundle": {
         "fire": "command line of bundles",
         "itk": "MONAI's default reader",
-        "SimpleITK": "reads NRRD and MetaImage in unusual encodings",
         "scipy": "finds the lungs",
         "matplotlib": "pictures",
         "tensorboard": "curves of a training",

@@ -55,7 +55,7 @@ def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int |
             reader = image.reader
         else:
             counter = ValueCounter(where, expected)
-            if image.body is not None:
+            if image.body is not None and image.as_stored:
                 for block in voxel_blocks(image.body):
                     counter.add(block)
                 reader = stream_name(image.body)

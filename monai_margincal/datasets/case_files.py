@@ -11,6 +11,8 @@ from monai.data import FolderLayout
 from monai.data.folder_layout import default_name_formatter
 from monai.utils import ImageMetaKey
 
+from ..formats import suffix_of
+
 
 def case_file(
     meta: Mapping[str, Any],
@@ -50,7 +52,7 @@ def scan_of(meta: Mapping[str, Any]) -> str:
 
 
 def mask_file_name(meta: Mapping[str, Any], saver: Any) -> dict[str, Any]:
-    """Name a mask after its image, also when that is a folder of DICOM files whose name holds dots.
+    """Name a mask after its image, also when that is a folder of DICOM files whose name holds dots, or `CT.NII.GZ`.
 
     For ``output_name_formatter`` of :class:`monai.transforms.SaveImage`, which drops everything behind the last dot of the
     image's name: the series ``1.2.840.1`` and ``1.2.840.2`` would both be saved as ``1.2.840_mask``, the second over the first.
@@ -73,4 +75,7 @@ def mask_file_name(meta: Mapping[str, Any], saver: Any) -> dict[str, Any]:
     name = default_name_formatter(dict(meta), saver)
     if Path(name["subject"]).is_dir():
         name["subject"] += ".dcm"
+    else:  # endings are dropped in lower case only
+        ending = suffix_of(Path(name["subject"]))
+        name["subject"] = name["subject"].removesuffix(ending) + ending.lower()
     return name

@@ -23,9 +23,9 @@ def folder_datalist(
     """List the images of a folder, each with the label of the same case name.
 
     Where a file lies is said by a template: a path relative to ``root`` that holds ``{case}`` once. The ending ``.*``
-    stands for that of any image format (``monai_margincal.formats.IMAGE_SUFFIXES``), in any letter case. A template without an
-    ending, such as ``"scans/{case}"``, stands for folders, one DICOM series each. Names that begin with a dot are skipped. A
-    case name is what stands in the place of ``{case}``; it may hold dots but no ``/``.
+    stands for that of any image format (``monai_margincal.formats.IMAGE_SUFFIXES``), in any letter case. A template without a
+    known ending, such as ``"scans/{case}"`` or ``"{case}/CT 1.2.840"``, stands for folders, one DICOM series each. Names that
+    begin with a dot are skipped. A case name is what stands in the place of ``{case}``; it may hold dots but no ``/``.
 
     Args:
         root: the data set's folder.
@@ -91,13 +91,16 @@ def _matches(folder: Path, template: str, key: str, wanted: list[str] | None) ->
     before, after = stem.split(_CASE)
     ending = f"(?i:{'|'.join(map(re.escape, IMAGE_SUFFIXES))})" if any_ending else ""
     fits = re.compile(f"{re.escape(before)}(?P<case>[^/]+?){re.escape(after)}{ending}")
-    # without an ending nothing tells an image from any other file, so only folders count
-    folders = "." not in (after if "/" not in after else after.rsplit("/", 1)[1]) and not any_ending
+    last = after.rsplit("/", 1)[-1]
+    # Without an ending nothing tells an image from any other file, so only folders count. A dot may stand in the name of a
+    # folder (DICOM's numbers) or before an ending that is not known here.
+    folders = not any_ending and not last.lower().endswith(IMAGE_SUFFIXES)
+    single_files = any_ending or "." in last
 
     paths: dict[str, list[str]] = {}
     for path in folder.glob(f"{glob.escape(before)}*{glob.escape(after)}{'.*' if any_ending else ''}"):
         match = fits.fullmatch(path.relative_to(folder).as_posix())
-        if match is None or match["case"].startswith(".") or path.is_dir() is not folders:
+        if match is None or match["case"].startswith(".") or not (folders if path.is_dir() else single_files):
             continue
         paths.setdefault(match["case"], []).append(str(path))
     if not paths:

@@ -13,10 +13,9 @@ from monai.data import Dataset, MetaTensor
 from monai.utils import MetaKeys, SpaceKeys
 
 from ..errors import CaseError, naming_files
-from ..formats import LabelImage, format_of
-from ..formats.dicom import FORMAT as DICOM
-from ..formats.dicom_series import check_as_read, check_dicom_series
-from ..formats.nifti_scan import check_nifti
+from ..formats import LabelImage, check_scan
+from ..formats.dicom_series import check_as_read
+from ..formats.placeholder import why_missing
 from .case_files import IN_MEMORY, case_file
 
 #: key of the reason in an item that stands for a scan which could not be read
@@ -78,7 +77,7 @@ class ScanDataset(Dataset):
             if not isinstance(scan, str | Path):
                 continue  # an array, from a client that reads by itself
             if not Path(scan).exists():
-                raise FileNotFoundError(f"scan not found: {scan}")
+                raise FileNotFoundError(f"scan not found: {scan}: {why_missing(Path(scan))}")
             result = case_file({"filename_or_obj": str(scan)}, "", "", "", data_root_dir=data_root_dir)
             if result in results:
                 raise ValueError(f"the results of {results[result]} and {scan} would have the same name, {result}")
@@ -98,7 +97,7 @@ class ScanDataset(Dataset):
         place = scan if isinstance(scan, str | Path) else IN_MEMORY
         try:
             with naming_files(place):
-                headers = _checked(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
+                headers = check_scan(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
                 item = super()._transform(index)
                 if isinstance(image := item[self.image_key], torch.Tensor):
                     if headers is not None:
@@ -124,14 +123,6 @@ class ScanDataset(Dataset):
             f"{self.divider:.0f}: is it {self.proper_scan}?",
             stacklevel=4,
         )
-
-
-def _checked(scan: Path, allow_gaps: bool) -> LabelImage | None:
-    """Refuse what readers take in silence; what the headers of a DICOM scan say."""
-    if scan.is_dir() or format_of(scan) is DICOM:
-        return check_dicom_series(scan, allow_gaps)
-    check_nifti(scan)
-    return None
 
 
 def _check_as_read(scan: Path, image: torch.Tensor, headers: LabelImage) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from .format import Format
 from .label_image import LabelImage, VoxelBody
+from .placeholder import refuse_placeholder
+from .scan_check import check_described
 
 __all__ = [
     "FORMATS",
@@ -20,6 +22,7 @@ __all__ = [
     "Format",
     "LabelImage",
     "VoxelBody",
+    "check_scan",
     "companions_of",
     "describe_label",
     "format_of",
@@ -29,9 +32,9 @@ __all__ = [
 _modules = [import_module(f".{module.name}", __name__) for module in pkgutil.iter_modules(__path__)]
 #: All formats, by the names of their modules.
 FORMATS: tuple[Format, ...] = tuple(module.FORMAT for module in _modules if hasattr(module, "FORMAT"))
-_FORMAT_OF = {suffix: format_ for format_ in FORMATS if format_.describe is not None for suffix in format_.suffixes}
+_FORMAT_OF = {suffix: format_ for format_ in FORMATS for suffix in format_.suffixes}
 #: File name endings of labels.
-SUFFIXES = tuple(_FORMAT_OF)
+SUFFIXES = tuple(suffix for suffix, format_ in _FORMAT_OF.items() if format_.describe is not None)
 #: File name endings by which a folder is searched for images. Of a header with its voxels in another file it is the header's.
 IMAGE_SUFFIXES = tuple(suffix for format_ in FORMATS if format_.is_listed for suffix in format_.suffixes)
 #: File name endings of pictures, which may have colours and have no grid in millimetres.
@@ -43,10 +46,10 @@ def describe_label(path: Path) -> LabelImage:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the format is not among `SUFFIXES` and not DICOM, or the file is damaged; the message names it.
+        ValueError: the format is not among `SUFFIXES` and not DICOM, or the file is damaged, empty or a pointer to another one;
+            the message names it.
     """
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file, expected a label file")
+    refuse_placeholder(path)
     found = format_of(path)
     if found is None or found.describe is None:
         raise ValueError(
@@ -55,14 +58,40 @@ def describe_label(path: Path) -> LabelImage:
     return found.describe(path)
 
 
+def check_scan(path: Path, allow_gaps: bool = False) -> LabelImage | None:
+    """Look at a scan before any reader does: what it promises and what it holds are compared.
+
+    Args:
+        path: a file, or the folder of a DICOM series.
+        allow_gaps: take a DICOM series in which a slice is missing, with a warning.
+
+    Returns:
+        what the headers say, to be compared with what a reader makes of them (DICOM), else None.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is damaged, empty, a pointer to another file or of a format that cannot be checked; the message names it.
+    """
+    refuse_placeholder(path)
+    found = format_of(path)
+    if found is not None and found.check_scan is not None:
+        return found.check_scan(path, allow_gaps)
+    if found is None or found.describe is None:
+        raise ValueError(
+            f"{path}: found the file name ending {suffix_of(path).lower()!r}, expected one of {', '.join(_FORMAT_OF)} or DICOM"
+        )
+    check_described(path, describe_label)
+    return None
+
+
 def format_of(path: Path) -> Format | None:
     """The format of a label file or folder, by its ending or else by its content; None if it is of no known one."""
     by_ending = None if path.is_dir() else _FORMAT_OF.get(suffix_of(path).lower())
     return by_ending or next((format_ for format_ in FORMATS if format_.recognizes(path)), None)
 
 
-def companions_of(path: Path) -> list[Path] | None:
-    """All files of which a case consists, given one of them or their folder; None where its header does not say.
+def companions_of(path: Path) -> list[Path]:
+    """All files of which a case consists, given one of them or their folder.
 
     Raises:
         FileNotFoundError: there is no such file.

@@ -186,10 +186,17 @@ def is_dicom(path: Path) -> bool:
     return path.is_dir() or _has_magic(path)
 
 
+def _check_scan(path: Path, allow_gaps: bool) -> LabelImage:
+    from .dicom_series import check_dicom_series  # which describes the series by this module
+
+    return check_dicom_series(path, allow_gaps)
+
+
 FORMAT = Format(
     (".dcm",),
     describe_dicom,
     _files_of,
     readers=(("DICOM series (its folder), DICOM segmentation, with any ending", "pydicom"),),
     recognizes=is_dicom,
+    check_scan=_check_scan,
 )

@@ -113,8 +113,8 @@ def thickness_of(header: Any) -> float | None:
 
 
 def is_segmentation(header: Any) -> bool:
-    """Whether a DICOM data set is a segmentation."""
-    return str(header.get("SOPClassUID", "")) in (_SEGMENTATION, _LABEL_MAP_SEGMENTATION)
+    """Whether a DICOM data set is a segmentation, also by what only one has: as a series its frames would be slices."""
+    return str(header.get("SOPClassUID", "")) in (_SEGMENTATION, _LABEL_MAP_SEGMENTATION) or "SegmentSequence" in header
 
 
 def what_it_is(header: Any) -> str | None:

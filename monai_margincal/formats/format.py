@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .label_image import LabelImage
 
-#: how the documentation calls the way that needs no general reader
+#: how the documentation calls the way that needs no reader of others
 STREAM = "a stream, counted while `isal` decodes it through one buffer"
 
 
@@ -29,18 +29,21 @@ class Format:
     Attributes:
         suffixes: file name endings in lower case, with the dot.
         describe: reads the header of a label file. None for images that hold no labels.
-        companions: the files of which a case consists, given one of them, that one included; None where the header does not
-            say.
+        companions: the files of which a case consists, given one of them, that one included.
         readers: which files of the format (in words) are read by what, for the table in ``docs/statistics.md``.
         recognizes: whether a folder or a file of an unknown ending is of this format.
+        check_scan: refuses what readers of scans take in silence, given the scan and whether a DICOM series may lack a slice;
+            returns what the headers say where a reader may make something else of it. None: what ``describe`` says is
+            compared with what the files hold.
         is_picture: the files may have colours and have no grid in millimetres.
         is_listed: a folder of images is searched for these endings. Not where two files of one image have them.
     """
 
     suffixes: tuple[str, ...]
     describe: Callable[[Path], LabelImage] | None
-    companions: Callable[[Path], list[Path] | None] = itself_alone
+    companions: Callable[[Path], list[Path]] = itself_alone
     readers: tuple[tuple[str, str], ...] = ()
     recognizes: Callable[[Path], bool] = by_its_ending
+    check_scan: Callable[[Path, bool], LabelImage | None] | None = None
     is_picture: bool = False
     is_listed: bool = True

@@ -11,18 +11,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class VoxelBody:
-    """Where the voxels of a file lie, for reading them as a stream.
+    """Where the voxels of an image lie, for reading them as a stream.
 
     Attributes:
-        file: the file with the voxels (not the header's, where the two are apart).
-        start: bytes of ``file`` before the body.
-        encoding: ``"raw"``, ``"gzip"`` or ``"zlib"``.
+        files: the files with the voxels, in their order, equally many in each (not the header's, where the two are apart).
+        start: bytes of each file before the body.
+        encoding: ``"raw"``, ``"gzip"``, ``"zlib"``, ``"bzip2"``, ``"text"`` (numbers between blanks) or ``"hex"``.
         skip: bytes between the start of the *decoded* body and the first voxel.
         dtype: type of a voxel, with its byte order.
-        voxels: how many there must be.
+        voxels: how many there must be in all files together.
     """
 
-    file: Path
+    files: tuple[Path, ...]
     start: int
     encoding: str
     skip: int
@@ -40,10 +40,11 @@ class LabelImage:
         shape: size along every stored axis, the fastest first, as stored.
         dtype: name of the stored voxel type.
         affine: voxel indices to millimetres in RAS orientation, (4, 4) float64; None where the header does not say.
-        body: where to stream the voxels from; None where only `load` reads them right.
+        body: where the voxels lie; None where only the general reader finds them.
         reader: name of the general reader that `load` uses.
         load: reads all voxels with the general reader, values as they are meant (slope and intercept applied).
         channel_axis: the axis of ``shape`` that may hold one-hot channels.
+        as_stored: the numbers in ``body`` are the values meant. Otherwise only `load` gives those.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class LabelImage:
     reader: str
     load: Callable[[], np.ndarray]
     channel_axis: int = -1
+    as_stored: bool = True
 
 
 def voxel_count(path: Path, shape: tuple[int, ...]) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
+import warnings
 import zlib
+from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,16 +13,16 @@ import numpy as np
 from ..errors import naming_files
 from .format import STREAM, Format
 from .label_image import LabelImage, VoxelBody, voxel_count
-from .nifti_geometry import nifti_affine
+from .nifti_geometry import has_orientation, nifti_affine
+from .scan_check import require_volume
+from .voxel_stream import MAX_DEFLATE_RATIO, check_voxels
 
 #: size of the header as written in its first four bytes -> (nibabel's class, first byte where voxels may lie, magic strings)
 _HEADERS: dict[int, tuple[str, int, tuple[bytes, ...]]] = {
     348: ("Nifti1Header", 352, (b"n+1\0",)),
     540: ("Nifti2Header", 544, (b"n+2\0",)),
 }
-_EXPECTED = "a NIfTI label (.nii or .nii.gz)"
-#: deflate cannot compress better than this; a header that claims more lies
-_MAX_DEFLATE_RATIO = 1040
+_EXPECTED = "a NIfTI file (.nii or .nii.gz)"
 
 
 def describe_nifti(path: Path) -> LabelImage:
@@ -67,15 +68,13 @@ def _describe(path: Path) -> LabelImage:
         raise ValueError(f"{path}: found the data offset {offset:g} in the header, expected an integer >= {first}")
     voxels = voxel_count(path, shape)
     needed = int(offset) + voxels * dtype.itemsize
-    if size * (_MAX_DEFLATE_RATIO if compressed else 1) < needed:
+    if size * (MAX_DEFLATE_RATIO if compressed else 1) < needed:
         raise ValueError(
             f"{path}: found {size} bytes{' (compressed)' if compressed else ''}, expected {needed} for the shape {shape} of "
             f"{dtype.name} in its header: the file is truncated or its header damaged"
         )
-    body = None
-    if _is_identity(path, header):
-        encoding, start, skip = ("gzip", 0, int(offset)) if compressed else ("raw", int(offset), 0)
-        body = VoxelBody(path, start, encoding, skip=skip, dtype=dtype, voxels=voxels)
+    encoding, start, skip = ("gzip", 0, int(offset)) if compressed else ("raw", int(offset), 0)
+    body = VoxelBody((path,), start, encoding, skip=skip, dtype=dtype, voxels=voxels)
     return LabelImage(
         path,
         format="NIfTI",
@@ -84,16 +83,23 @@ def _describe(path: Path) -> LabelImage:
         affine=_affine(header),
         body=body,
         reader="nibabel",
-        load=lambda: load_with_nibabel(path, path, needed),
+        load=lambda: load_with_nibabel(path, body),
+        as_stored=_is_identity(path, header),
     )
 
 
 def _inflated_start(file: BinaryIO, count: int) -> bytes:
-    """The first bytes of a gzip stream, without setting up a reader for all of it."""
+    """The first bytes of a gzip file, without setting up a reader for all of it."""
     decoder = zlib.decompressobj(wbits=31)
-    start = b""
-    while len(start) < count and not decoder.eof and (block := file.read(4096)):
+    start = block = b""
+    while len(start) < count:
+        if decoder.eof:  # of one member; another may follow
+            block, decoder = decoder.unused_data, zlib.decompressobj(wbits=31)
+        block = block or file.read(4096)
+        if not block:
+            break
         start += decoder.decompress(block, count - len(start))
+        block = b""
     return start
 
 
@@ -111,7 +117,7 @@ def shape_and_dtype(path: Path, header: Any) -> tuple[tuple[int, ...], np.dtype]
         raise ValueError(f"{path}: found the unknown data type code {code}, expected integers or floats") from None
     if dtype.kind not in "iuf":
         kind = "RGB colours" if dtype.names else str(dtype)
-        raise ValueError(f"{path}: found voxels that are {kind}, expected a label: one integer per voxel")
+        raise ValueError(f"{path}: found voxels that are {kind}, expected one number per voxel")
     if int(header["bitpix"]) != dtype.itemsize * 8:
         raise ValueError(
             f"{path}: found {int(header['bitpix'])} bits per voxel for the type {dtype.name} in the header"
@@ -140,25 +146,71 @@ def _affine(header: Any) -> np.ndarray | None:
     return affine if np.isfinite(affine).all() else None
 
 
-def load_with_nibabel(path: Path, voxels_file: Path, needed: int) -> np.ndarray:
+def load_with_nibabel(path: Path, body: VoxelBody) -> np.ndarray:
     """All voxels as nibabel scales them. It stops reading at the last voxel, so length and checksum are looked at before."""
+    check_voxels(body)
+    return np.asanyarray(open_nifti(path).dataobj)
+
+
+def open_nifti(path: str | PathLike[str], **options: Any) -> Any:
+    """As `nibabel.load`, which looks for ``ct.nii.gz`` where it is given ``ct.Nii.gz``.
+
+    Args:
+        path: the file.
+        options: as of `nibabel.load`.
+    """
     import nibabel as nib
 
-    found = 0
-    with voxels_file.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        stream: Any = gzip.GzipFile(fileobj=file) if compressed else file
-        while block := stream.read(1 << 20):
-            found += len(block)
-    if found != needed:
-        raise ValueError(f"{path}: found {found} bytes in {voxels_file.name}, expected {needed} as the header says")
-    image: Any = nib.load(path)
-    return np.asanyarray(image.dataobj)
+    name = Path(path).name
+    ending = next((ending for ending in (".nii.gz", ".nii") if name.lower().endswith(ending)), "")
+    if ending and not name.endswith((ending, ending.upper())):
+        with nib.openers.Opener(str(path)) as file:
+            start = file.read(540)
+        for kind in (nib.Nifti1Image, nib.Nifti2Image):
+            if kind.header_class.may_contain_header(start):
+                return kind.from_file_map({"image": nib.FileHolder(str(path))}, **options)
+    return nib.load(path, **options)
+
+
+def check_nifti(path: Path, allow_gaps: bool = False) -> None:
+    """Look at a NIfTI file before it is read as a scan.
+
+    nibabel stops at the last voxel and so never sees the checksum behind it, nor what else follows. MONAI takes voxels of 1 mm
+    at the origin for a header that spans no volume: mask and volumes would be wrong.
+
+    Args:
+        path: file of a scan.
+        allow_gaps: has no meaning here.
+
+    Raises:
+        ValueError: as `describe_nifti`; the file holds other voxels than its header says; the header's affine is singular or
+            not finite, its unit of length unknown, its quaternion none.
+
+    Warns:
+        UserWarning: the header says sizes alone, so that left and right are a guess.
+    """
+    image = describe_nifti(path)
+    if image.body is not None:
+        check_voxels(image.body)
+    header = open_nifti(path).header
+    affine = nifti_affine(header, str(path))
+    require_volume(path, affine)
+    # nibabel mends headers while it loads, and takes a form of an unknown code for none
+    if image.affine is not None and not np.allclose(image.affine, affine):
+        raise ValueError(
+            f"{path}: found a header that readers place differently, expected sform_code and qform_code from 0 to 5"
+        )
+    if not has_orientation(header):
+        warnings.warn(
+            f"{path}: found neither an sform nor a qform in the NIfTI header, expected one: left and right are taken as nibabel "
+            "takes them (first axis to the left), the sizes from pixdim",
+            stacklevel=5,
+        )
 
 
 FORMAT = Format(
     (".nii", ".nii.gz"),
     describe_nifti,
     readers=(("NIfTI-1/2 in one file", STREAM), ("NIfTI-1/2 with slope or intercept", "nibabel")),
+    check_scan=check_nifti,
 )

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..errors import naming_files
 from .format import Format
-from .label_image import LabelImage, voxel_count
+from .label_image import LabelImage, VoxelBody, voxel_count
 from .nifti import load_with_nibabel, shape_and_dtype
 from .nifti_geometry import nifti_affine
 
-_EXPECTED = "a NIfTI label (.hdr and .img)"
+_EXPECTED = "a NIfTI pair (.hdr and .img)"
 
 
 def describe_nifti_pair(path: Path) -> LabelImage:
@@ -30,7 +30,11 @@ def describe_nifti_pair(path: Path) -> LabelImage:
         image: Any = nib.load(path)
         shape, dtype = shape_and_dtype(path, image.header)
         voxels_file = Path(image.file_map["image"].filename)
-        needed = int(image.dataobj.offset) + voxel_count(path, shape) * dtype.itemsize
+        with voxels_file.open("rb") as file:
+            encoding = "gzip" if file.read(2) == b"\x1f\x8b" else "raw"
+        body = VoxelBody(
+            (voxels_file,), 0, encoding, skip=int(image.dataobj.offset), dtype=dtype, voxels=voxel_count(path, shape)
+        )
         # one of Analyze has no forms, but perhaps a file beside it that says where its voxels lie
         affine = nifti_affine(image.header, str(path)) if "sform_code" in image.header else image.affine
         return LabelImage(
@@ -39,9 +43,11 @@ def describe_nifti_pair(path: Path) -> LabelImage:
             shape=shape,
             dtype=dtype.name,
             affine=affine if affine is not None and np.isfinite(affine).all() else None,
-            body=None,
+            body=body,
             reader="nibabel",
-            load=lambda: load_with_nibabel(path, voxels_file, needed),
+            load=lambda: load_with_nibabel(path, body),
+            # one of Analyze has its scale in other fields than one of NIfTI
+            as_stored=False,
         )
 
 

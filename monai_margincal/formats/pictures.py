@@ -2,6 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ..errors import naming_files
 from .format import Format
 
-FORMAT = Format((".jpg", ".jpeg", ".bmp", ".tif", ".tiff"), describe=None, is_picture=True)
+
+def check_picture(path: Path, allow_gaps: bool = False) -> None:
+    """Raise a ValueError unless a picture can be decoded: some readers give a grey rest for a lost one.
+
+    A stack of pictures does not say how many there must be, and one that was cut off is read as a shorter one: it is refused.
+    """
+    from PIL import Image
+
+    with (
+        naming_files(path, "cannot be read, expected a picture", raises=ValueError),
+        Image.open(path) as picture,
+    ):
+        frames = getattr(picture, "n_frames", 1)
+        if frames > 1:
+            raise ValueError(
+                f"{path}: found a stack of {frames} pictures, expected a format that says how many there must be"
+            )
+        picture.load()
+
+
+FORMAT = Format((".jpg", ".jpeg", ".bmp", ".tif", ".tiff"), describe=None, check_scan=check_picture, is_picture=True)

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import naming_files
 from .format import Format
 from .label_image import LabelImage
+from .voxel_stream import MAX_DEFLATE_RATIO
 
 _EXPECTED = "a PNG mask of one grey value or palette index per pixel"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -25,12 +26,10 @@ def describe_png(path: Path) -> LabelImage:
         FileNotFoundError: the file does not exist.
         ValueError: it is not a PNG, has colour or alpha channels, or grey values of 2 or 4 bits.
     """
-    from PIL import Image
+    # by the format's own class: Image.open takes more than 179 megapixels for an attack
+    from PIL.PngImagePlugin import PngImageFile
 
-    with (
-        naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError),
-        Image.open(path, formats=["PNG"]) as image,
-    ):
+    with naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError), PngImageFile(path) as image:
         if image.mode not in _ONE_VALUE_MODES:
             raise ValueError(
                 f"{path}: found an image of mode {image.mode} (several values per pixel), expected {_EXPECTED}"
@@ -41,6 +40,11 @@ def describe_png(path: Path) -> LabelImage:
                 f"{_EXPECTED} with 1, 8 or 16 bits"
             )
         shape, mode = image.size, image.mode
+        least = shape[0] * shape[1] // 8 // MAX_DEFLATE_RATIO  # of one bit per pixel
+        if path.stat().st_size < least:
+            raise ValueError(
+                f"{path}: found {path.stat().st_size} bytes, expected at least {least} for the shape {shape} in its header"
+            )
     return LabelImage(
         path,
         format="PNG",
@@ -71,10 +75,10 @@ def _check_chunks(path: Path) -> None:
 
 
 def _load(path: Path) -> np.ndarray:
-    from PIL import Image
+    from PIL.PngImagePlugin import PngImageFile
 
     _check_chunks(path)
-    with Image.open(path, formats=["PNG"]) as image:
+    with PngImageFile(path) as image:
         image.load()
         return np.asarray(image).transpose()
 

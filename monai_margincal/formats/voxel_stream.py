@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import threading
 import zlib
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..errors import naming_files
 from .label_image import VoxelBody
+from .placeholder import refuse_placeholder
 
 try:
     from isal import igzip, isal_zlib
@@ -28,6 +30,8 @@ except ImportError:
     _gzip_file = gzip.GzipFile
     _zlib_decoder = zlib.decompressobj
 
+#: deflate cannot compress better than this; a header that claims more lies
+MAX_DEFLATE_RATIO = 1040
 #: Small enough to stay in the processor's second-level cache until it is used.
 BUFFER_BYTES = 1 << 19
 
@@ -50,36 +54,67 @@ def voxel_blocks(body: VoxelBody) -> Generator[np.ndarray, None, None]:
         >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp()) / "voxels.raw"
         >>> _ = path.write_bytes(b"header" + bytes([0, 1, 1, 2]))
-        >>> body = VoxelBody(path, start=6, encoding="raw", skip=0, dtype=np.dtype(np.uint8), voxels=4)
+        >>> body = VoxelBody((path,), start=6, encoding="raw", skip=0, dtype=np.dtype(np.uint8), voxels=4)
         >>> [block.tolist() for block in voxel_blocks(body)]
         [[0, 1, 1, 2]]
     """
-    expected = f"{body.voxels} voxels of {body.dtype.name}"
+    voxels = body.voxels // len(body.files)
+    expected = f"{voxels} voxels of {body.dtype.name}"
     itemsize = body.dtype.itemsize
-    with (
-        naming_files(body.file, f"cannot be read, expected {expected}", raises=ValueError),
-        body.file.open("rb", buffering=0) as file,
-    ):
-        file.seek(body.start)
-        stream = _decoded(file, body.encoding)
-        _skip(stream, body.skip, body.file)
-        total = body.voxels * itemsize
-        found = 0
-        for block in _decode(stream, total):
-            yield block[: len(block) - len(block) % itemsize].view(body.dtype)
-            found += len(block)
-        if found < total:
-            raise ValueError(f"{body.file}: found {found} bytes of voxels, expected {total}: it is truncated")
-        # reading on to the end also checks the checksum of a compressed body
-        if stream.read(1):
-            raise ValueError(
-                f"{body.file}: found more bytes after the last voxel, expected {expected}: the header does not fit the file"
-            )
+    for path in body.files:
+        with (
+            naming_files(path, f"cannot be read, expected {expected}", raises=ValueError),
+            _opened(path) as file,
+        ):
+            file.seek(body.start)
+            if body.encoding == "text":
+                yield _numbers(path, file.read(), body.dtype, voxels)
+                continue
+            stream = _decoded(file, body.encoding)
+            _skip(stream, body.skip, path)
+            total = voxels * itemsize
+            found = 0
+            for block in _decode(stream, total):
+                yield block[: len(block) - len(block) % itemsize].view(body.dtype)
+                found += len(block)
+            if found < total:
+                raise ValueError(f"{path}: found {found} bytes of voxels, expected {total}: it is truncated")
+            # reading on to the end also checks the checksum of a compressed body
+            if stream.read(1):
+                raise ValueError(
+                    f"{path}: found more bytes after the last voxel, expected {expected}: the header does not fit the file"
+                )
+
+
+def load_voxels(body: VoxelBody, shape: tuple[int, ...]) -> np.ndarray:
+    """All voxels, the fastest axis first; errors as of `voxel_blocks`."""
+    voxels = np.empty(body.voxels, body.dtype.newbyteorder("="))
+    position = 0
+    for block in voxel_blocks(body):
+        voxels[position : position + len(block)] = block
+        position += len(block)
+    return voxels.reshape(shape, order="F")
+
+
+def check_voxels(body: VoxelBody) -> None:
+    """Compare what the files hold with what the header promises; nothing is kept. Errors as of `voxel_blocks`."""
+    if body.encoding != "raw":
+        for _ in voxel_blocks(body):
+            pass
+        return
+    each = body.voxels // len(body.files) * body.dtype.itemsize
+    for path in body.files:
+        with naming_files(path, f"cannot be read, expected {each} bytes of voxels", raises=ValueError):
+            refuse_placeholder(path)
+            found = path.stat().st_size - body.start - body.skip
+        if found != each:
+            rest = "it is truncated" if found < each else "the header does not fit the file"
+            raise ValueError(f"{path}: found {found} bytes of voxels, expected {each}: {rest}")
 
 
 def stream_name(body: VoxelBody) -> str:
     """How the voxels are read, for example ``"stream gzip (isal)"``."""
-    return "stream raw" if body.encoding == "raw" else f"stream {body.encoding} ({INFLATE})"
+    return f"stream {body.encoding}" + (f" ({INFLATE})" if body.encoding in ("gzip", "zlib") else "")
 
 
 _kept = threading.local()
@@ -104,12 +139,44 @@ def _decode(stream: Any, total: int) -> Generator[np.ndarray, None, None]:
         left -= got
 
 
+def _opened(path: Path) -> io.FileIO:
+    refuse_placeholder(path)
+    return path.open("rb", buffering=0)
+
+
 def _decoded(file: Any, encoding: str) -> Any:
     if encoding == "raw":
         return file
     if encoding == "gzip":
         return _gzip_file(fileobj=file, mode="rb")
+    if encoding == "bzip2":
+        return io.BytesIO(_bunzipped(file.read()))
+    if encoding == "hex":
+        return io.BytesIO(bytes.fromhex(file.read().decode("ascii")))
     return _ZlibReader(file)
+
+
+def _bunzipped(content: bytes) -> bytes:
+    decoder = bz2.BZ2Decompressor()
+    decoded = decoder.decompress(content)
+    if not decoder.eof:
+        raise EOFError("compressed data ended before the end-of-stream marker was reached")
+    if decoder.unused_data:
+        raise ValueError("compressed data is followed by other bytes")
+    return decoded
+
+
+def _numbers(path: Path, text: bytes, dtype: np.dtype, voxels: int) -> np.ndarray:
+    words = text.split()
+    if len(words) != voxels:
+        raise ValueError(f"{path}: found {len(words)} numbers as text, expected {voxels} voxels of {dtype.name}")
+    if dtype.kind == "f":
+        return np.array([float(word) for word in words], dtype)
+    numbers = [int(word) for word in words]
+    limits = np.iinfo(dtype)
+    if min(numbers) < limits.min or max(numbers) > limits.max:
+        raise ValueError(f"{path}: found numbers from {min(numbers)} to {max(numbers)}, expected {dtype.name}")
+    return np.array(numbers, dtype)
 
 
 def _skip(stream: Any, count: int, where: Path) -> None:

@@ -29,12 +29,7 @@ def file_identity(path: Path) -> str:
         FileNotFoundError: a file does not exist.
         ValueError: the header is damaged.
     """
-    files = companions_of(path)
-    if files is None:
-        raise ValueError(
-            f"{path}: its voxels lie in several files, which the cache cannot watch; expected cache_dir=None"
-        )
-    return json.dumps([_one_file(file) for file in files])
+    return json.dumps([_one_file(file) for file in companions_of(path)])
 
 
 def _one_file(path: Path) -> list[Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import nibabel
 import numpy as np
 from monai.config import PathLike
 from monai.data.image_reader import NibabelReader
 from monai.utils import ensure_tuple
 
+from ..formats.nifti import open_nifti
 from ..formats.nifti_geometry import nifti_affine
 
 
@@ -26,7 +26,7 @@ class NiftiReader(NibabelReader):
     other readers.
 
     Example:
-        >>> import tempfile
+        >>> import nibabel, tempfile
         >>> from monai.transforms import LoadImage
         >>> image = nibabel.Nifti1Image(np.zeros((4, 4, 2), np.int16), None)
         >>> image.set_sform(np.diag([0.7, 0.7, 5.0, 1.0]), code=2)  # pixdim stays 1, 1, 1
@@ -39,7 +39,7 @@ class NiftiReader(NibabelReader):
     def read(self, data: Sequence[PathLike] | PathLike, **kwargs: Any) -> Any:
         """Open one file, or several that become the channels of one image."""
         self.filenames = ensure_tuple(data)
-        images = [nibabel.load(name, **{**self.kwargs, **kwargs}) for name in self.filenames]
+        images = [open_nifti(name, **{**self.kwargs, **kwargs}) for name in self.filenames]
         return images if len(images) > 1 else images[0]
 
     def _get_affine(self, img: Any) -> np.ndarray:

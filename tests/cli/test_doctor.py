@@ -17,7 +17,7 @@ def test_doctor(capsys):
     output = capsys.readouterr().out
     assert torch.__version__ in output
     assert "GPU" in output
-    for package in ("monai", "nibabel", "SimpleITK", "triton"):
+    for package in ("monai", "nibabel", "itk", "triton"):
         assert package in output
     assert 'pip install "monai-margincal[bundle]"' in output
 

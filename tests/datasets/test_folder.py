@@ -85,6 +85,23 @@ def test_folders_of_dicom_files(tmp_path):
     assert "label" not in data[0]
 
 
+@pytest.mark.parametrize(
+    "template", ["{case}/CT 1.2.840.7", "{case}/1.2.840", "{case}/series.v2", "v1.0/{case}.dicom", "v1.0/CT.{case}"]
+)
+def test_folders_whose_names_hold_dots(tmp_path, template):
+    """Also folders of one fixed name in the folder of each case."""
+    for case in ("p1", "p2"):
+        make(tmp_path, f"{template.format(case=case)}/IM0")
+    data = folder_datalist(tmp_path, template, label=None)
+    assert [(item["case"], Path(item["image"]).is_dir()) for item in data] == [("p1", True), ("p2", True)]
+
+
+def test_a_known_ending_stands_for_files_alone(tmp_path):
+    make(tmp_path, "a.nii", "b.nii/IM0", "c.mgz", "d.NII")
+    assert [item["case"] for item in folder_datalist(tmp_path, "{case}.nii", label=None)] == ["a"]
+    assert [item["case"] for item in folder_datalist(tmp_path, "{case}.mgz", label=None)] == ["c"]
+
+
 def test_names_are_taken_literally(tmp_path):
     make(tmp_path, "im[1]/a*b.nii", "im[1]/c.nii", "im1/d.nii")
     assert [item["case"] for item in folder_datalist(tmp_path, "im[1]/{case}.nii", None)] == ["a*b", "c"]

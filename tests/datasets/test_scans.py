@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import struct
 import warnings
+from pathlib import Path
 
 import nibabel
 import numpy as np
 import pytest
+import SimpleITK
 import torch
 from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, ScaleIntensityRanged
 
 from monai_margincal.datasets import ScanDataset
+from monai_margincal.datasets.case_files import case_file
+from monai_margincal.transforms import NiftiReader
 
 WINDOW = (-1400.0, 100.0)
 PREPARE = Compose(
@@ -64,7 +68,13 @@ def test_a_scan_that_cannot_be_read_is_named_in_one_line(tmp_path, fault):
     item = {"image": str(tmp_path / name)}
     with pytest.raises(RuntimeError) as raised:
         ScanDataset([item], PREPARE)[0]
-    assert str(raised.value).startswith(f"{tmp_path / name}: cannot be read or prepared: ")
+    found = {
+        "truncated": "cannot be read, expected 27000 voxels of int16: EOFError: ",
+        "empty": "found an empty file, expected an image",
+        "text": "found a file that is not compressed by gzip, against its name; expected a NIfTI file",
+        "no reader": "found the file name ending '.xyz', expected one of .dcm, .mha, .mhd, ",
+    }
+    assert str(raised.value).startswith(f"{tmp_path / name}: {found[fault]}")
     assert "\n" not in str(raised.value)
     handed_over = ScanDataset([item], PREPARE, hand_over_errors=True)[0]
     assert handed_over == {**item, "failure": str(raised.value)}
@@ -150,8 +160,16 @@ def test_one_frame_is_a_volume(tmp_path):
     assert image.shape == (1, 9, 9, 9)
 
 
-@pytest.mark.parametrize("fault", ["flipped bit", "checksum", "bytes behind the end", "no gzip"])
-def test_a_damaged_file_that_nibabel_reads_is_refused(tmp_path, fault):
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("flipped bit", "cannot be read, expected 729 voxels of int16: BadGzipFile: CRC"),
+        ("checksum", "cannot be read, expected 729 voxels of int16: BadGzipFile: CRC"),
+        ("bytes behind the end", "cannot be read, expected 729 voxels of int16: BadGzipFile: Not a gzipped file"),
+        ("no gzip", "found a file that is not compressed by gzip, against its name"),
+    ],
+)
+def test_a_damaged_file_that_nibabel_reads_is_refused(tmp_path, fault, message):
     """nibabel stops at the last voxel: what the checksum behind it would say is never asked."""
     path = tmp_path / "bad.nii.gz"
     write(path, chest())
@@ -167,7 +185,7 @@ def test_a_damaged_file_that_nibabel_reads_is_refused(tmp_path, fault):
     else:
         content = bytearray(gzip.decompress(content))
     path.write_bytes(content)
-    with pytest.raises(RuntimeError, match=r"bad\.nii\.gz: cannot be read or prepared: BadGzipFile: "):
+    with pytest.raises(RuntimeError, match=rf"bad\.nii\.gz: {message}"):
         ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]
 
 
@@ -199,3 +217,33 @@ def test_headers_that_are_only_unusual_pass(tmp_path, header):
     nibabel.save(nibabel.Nifti1Image(chest(), None if header == "no form" else affine), path)
     image = ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]["image"]
     assert np.allclose(image.affine, nibabel.load(path).affine, atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", [".NII.GZ", ".Nii.gz", ".NII"])
+def test_endings_in_any_letter_case(tmp_path, ending):
+    """The mask is named as that of an ending in lower case."""
+    plain = write(tmp_path / f"a{ending.lower()}", chest())["image"]
+    path = tmp_path / "upper" / f"CT{ending}"
+    path.parent.mkdir()
+    path.write_bytes((tmp_path / Path(plain).name).read_bytes())
+    # as a bundle reads: nibabel itself opens no name in mixed case
+    read = Compose([LoadImaged("image", reader=NiftiReader), EnsureChannelFirstd("image")])
+    image = ScanDataset([{"image": str(path)}], read)[0]["image"]
+    assert torch.equal(image.as_tensor(), ScanDataset([{"image": plain}], read)[0]["image"].as_tensor())
+    assert case_file(image.meta, "/out", "mask", ".nii.gz").as_posix() == "/out/CT_mask.nii.gz"
+
+
+@pytest.mark.parametrize("name", ["a.nii", "a.mha", "a.nrrd"])
+@pytest.mark.parametrize("fault", ["cut", "longer"])
+def test_a_scan_that_holds_less_or_more_than_its_header_says(tmp_path, name, fault):
+    """Most readers go on with what is there, or with memory as it was."""
+    path = tmp_path / name
+    if name == "a.nii":
+        write(path, chest())
+    else:
+        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(chest()), str(path), name == "a.mha")
+    content = path.read_bytes()
+    path.write_bytes(content[:-5] if fault == "cut" else content + b"12345")
+    with pytest.raises(RuntimeError, match=rf"{name}: found") as raised:
+        ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]
+    assert str(raised.value).startswith(str(path))

@@ -76,8 +76,8 @@ def test_the_files_that_belong_together(tmp_path: Path) -> None:
     assert companions_of(tmp_path / "notes") == [tmp_path / "notes"]
     assert companions_of(tmp_path) == sorted(tmp_path.iterdir())
     header = (tmp_path / "a.mhd").read_text()
-    (tmp_path / "a.mhd").write_text(header.replace("a.raw", "LIST"))
-    assert companions_of(tmp_path / "a.mhd") is None
+    (tmp_path / "a.mhd").write_text(header.replace("a.raw", "LIST\na.raw\nb.raw\na.raw\nc"))
+    assert companions_of(tmp_path / "a.mhd") == [tmp_path / name for name in ("a.mhd", "a.raw", "b.raw", "a.raw", "c")]
 
 
 def test_counting_imports_no_reader_before_a_file_needs_it() -> None:

@@ -13,6 +13,7 @@ import SimpleITK as sitk
 from label_files import LABEL, save, unique
 
 from monai_margincal.counting.label_file import count_file
+from monai_margincal.formats import check_scan
 
 
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz", ".hdr"])
@@ -129,7 +130,7 @@ def _fault(path: Path, kind: str) -> Path:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("zero bytes", "found 0 bytes, too few|not compressed by gzip"),
+        ("zero bytes", "found an empty file, expected an image"),
         ("text", "begin no NIfTI header|not compressed by gzip"),
         ("cut in the header", "too few for a header|cannot be read|truncated"),
         ("cut in the body", "truncated|cannot be read.*ended before"),
@@ -197,3 +198,24 @@ def test_name_and_compression_must_agree(tmp_path: Path) -> None:
         ValueError, match=r"really_compressed\.nii: found a file that is compressed by gzip, against its name"
     ):
         count_file(plain)
+
+
+@pytest.mark.parametrize("first", [1, 100, 347, 352, 500])
+def test_gzip_of_several_members(tmp_path: Path, first: int) -> None:
+    """Programs that compress in parallel write many; the first may end inside the header."""
+    path = save(tmp_path / "label.nii.gz", LABEL.astype(np.uint8))
+    plain = gzip.decompress(path.read_bytes())
+    path.write_bytes(gzip.compress(b"") + gzip.compress(plain[:first]) + gzip.compress(plain[first:]))
+    assert count_file(path).values == unique(LABEL)
+    check_scan(path)
+
+
+@pytest.mark.parametrize("name", ["LABEL.NII.GZ", "Label.Nii", "LABEL.NII"])
+@pytest.mark.parametrize("slope", [1, 2])
+def test_endings_in_any_letter_case(tmp_path: Path, name: str, slope: int) -> None:
+    content = with_slope(tmp_path / "label.nii", slope, 0).read_bytes()
+    path = tmp_path / "upper" / name
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(content) if name.endswith("GZ") else content)
+    assert count_file(path).values == {slope * value: count for value, count in unique(LABEL).items()}
+    check_scan(path)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nifti_files import GEOMETRIES, TURNED, save_nifti
 
 from monai_margincal.formats import describe_label
+from monai_margincal.formats.nifti import check_nifti
 from monai_margincal.formats.nifti_geometry import has_orientation, nifti_affine, place, placement
-from monai_margincal.formats.nifti_scan import check_nifti
 
 
 def literal(header):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,6 @@ def test_png_mask_of_0_and_255_is_explained(tmp_path: Path) -> None:
 
 def test_png_grey_of_two_bits_is_refused(tmp_path: Path) -> None:
     """Readers stretch 0, 1, 2, 3 to 0, 85, 170, 255: neither is surely what was drawn."""
-    import zlib
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -62,3 +62,24 @@ def test_damaged_png_is_refused(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"mask\.png: (found|cannot be read)"):
             count_file(path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_png_of_more_pixels_than_pillow_opens(tmp_path: Path) -> None:
+    """A whole slide at 14,000 x 14,000: Pillow's limit is 179 megapixels."""
+    path = tmp_path / "mask.png"
+    array = np.zeros((14000, 14000), np.uint8)
+    array[5:9, 3:10] = 1
+    Image.fromarray(array).save(path, compress_level=1)
+    assert count_file(path, ids=[0, 1]).values == {0: 14000**2 - 28, 1: 28}
+
+
+def test_a_png_that_claims_more_pixels_than_it_can_hold(tmp_path: Path) -> None:
+    path = tmp_path / "mask.png"
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(path)
+    content = bytearray(path.read_bytes())
+    content[16:24] = struct.pack(">II", 100_000, 100_000)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"mask\.png: found \d+ bytes, expected at least 1201923 for the shape"):
+        count_file(path)

@@ -19,7 +19,7 @@ PACK = {"raw": bytes, "gzip": gzip.compress, "zlib": zlib.compress}
 def body(path: Path, encoding: str, content: bytes, voxels: int = len(VOXELS)) -> VoxelBody:
     """A file of 7 foreign bytes and ``content`` in an encoding; of what is decoded, 3 bytes come before the voxels."""
     path.write_bytes(b"foreign" + content)
-    return VoxelBody(path, 7, encoding, skip=3, dtype=VOXELS.dtype, voxels=voxels)
+    return VoxelBody((path,), 7, encoding, skip=3, dtype=VOXELS.dtype, voxels=voxels)
 
 
 @pytest.mark.parametrize("encoding", PACK)
@@ -42,7 +42,7 @@ def test_another_number_of_voxels(tmp_path: Path, encoding: str, difference: int
     described = body(tmp_path / "voxels", encoding, content, voxels=len(VOXELS) + difference)
     with pytest.raises(ValueError, match=message) as raised:
         list(voxel_blocks(described))
-    assert str(raised.value).startswith(str(described.file))
+    assert str(raised.value).startswith(str(described.files[0]))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zlib"])
@@ -56,6 +56,6 @@ def test_a_wrong_checksum(tmp_path: Path, encoding: str) -> None:
 
 def test_a_missing_file_stays_one(tmp_path: Path) -> None:
     described = body(tmp_path / "voxels", "raw", b"")
-    described.file.unlink()
-    with pytest.raises(FileNotFoundError, match="voxels: cannot be read, expected 525289 voxels of int16"):
+    described.files[0].unlink()
+    with pytest.raises(FileNotFoundError, match="voxels: no such file, expected an image"):
         list(voxel_blocks(described))
