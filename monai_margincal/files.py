@@ -64,10 +64,29 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
     Args:
         path: the file to write; an existing one is replaced.
-        text: its new content.
+        text: its new content; see `printable` for names of files in it.
     """
     with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(printable(text), encoding="utf-8")
+
+
+def printable(text: str) -> str:
+    r"""Give a text in which bytes of file names that are no UTF-8 are written out, as ``\xe4``; any other stays as it is.
+
+    Python keeps such a byte in a name so that the file can be opened; no text file, log or page can take it.
+
+    Args:
+        text: may hold names of files.
+
+    Example:
+        >>> import os
+        >>> print(printable(os.fsdecode(b"L\xe4sion.nii.gz")))
+        L\xe4sion.nii.gz
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half a character that comes from elsewhere
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from monai_margincal.files import locked, replacing, verify_gzip, write_text
+from monai_margincal.files import locked, printable, replacing, verify_gzip, write_text
 
 
 def test_an_error_leaves_the_old_file_and_no_rest(tmp_path):
@@ -121,3 +121,13 @@ def test_a_process_that_died_holds_no_lock(tmp_path):
     with locked(target, patience=0.05):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [(b"L\xe4sion", "L\\xe4sion"), ("Läsion".encode(), "Läsion"), (b"a\xff\xfeb", "a\\xff\\xfeb")],
+)
+def test_names_that_are_no_utf8_can_be_written(tmp_path, name, shown):
+    write_text(tmp_path / "a.csv", os.fsdecode(name))
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == shown
+    assert printable("\ud800x") == "\\ud800x", "half a character from elsewhere"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import struct
 import warnings
 
@@ -13,6 +14,7 @@ import torch
 from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, ScaleIntensityRanged
 
 from monai_margincal.datasets import ScanDataset
+from monai_margincal.outputs import Outputs
 
 WINDOW = (-1400.0, 100.0)
 PREPARE = Compose(
@@ -199,3 +201,18 @@ def test_headers_that_are_only_unusual_pass(tmp_path, header):
     nibabel.save(nibabel.Nifti1Image(chest(), None if header == "no form" else affine), path)
     image = ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]["image"]
     assert np.allclose(image.affine, nibabel.load(path).affine, atol=1e-6)
+
+
+def test_results_of_an_earlier_run_are_left_out_or_refused(tmp_path, caplog):
+    """The folder of results is that of the scans: the second run must not segment the masks of the first."""
+    scans = [write(tmp_path / f"{name}.nii.gz", chest()) for name in ("a", "a_mask", "b", "b_mask")]
+    outputs = Outputs("mask", tmp_path)
+    with caplog.at_level(logging.WARNING):
+        data = ScanDataset(scans, PREPARE, results=outputs)
+    assert [item["image"] for item in data.data] == [str(tmp_path / f"{name}.nii.gz") for name in "ab"]
+    (message,) = caplog.messages
+    assert message == f"left out what an earlier run wrote: {tmp_path}/a_mask.nii.gz, {tmp_path}/b_mask.nii.gz"
+    with pytest.raises(ValueError, match=r"a_mask\.nii\.gz: found results of an earlier run only, expected scans"):
+        ScanDataset(scans[1:2], PREPARE, results=outputs)
+    assert len(ScanDataset(scans, PREPARE, results=Outputs("mask", tmp_path / "out"))) == 4
+    assert len(ScanDataset([{"image": torch.zeros(1, 2, 2, 2)}], None, results=outputs)) == 1
