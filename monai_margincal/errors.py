@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .files import printable
+
 #: how MONAI says where in a configuration or a chain of transforms something failed; what failed is said by the cause
 _WRAPPERS = re.compile(r"Failed to (evaluate|instantiate component) |applying transform |['\"]?query key: ")
 
@@ -64,7 +66,7 @@ def root_cause(error: BaseException) -> tuple[str, str]:
     place = _AT.match(chain[depth - 1][1]) if depth and kind in _BARE else None
     if place is not None:
         text += " in " + (place[2] or _LOCAL_REFERENCE.sub(r"@\1", place[1]))
-    text = " ".join(_ADVICE.sub("", text).split())
+    text = printable(" ".join(_ADVICE.sub("", text).split()))
     return kind, text if len(text) <= _LONGEST else text[: _LONGEST - 4] + " ..."
 
 

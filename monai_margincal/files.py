@@ -1,12 +1,21 @@
-"""Write whole files or none: beside the target first, then renamed over it."""
+"""Write whole files or none: beside the target first, then renamed over it; and one process at a time where many add to one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks
+    fcntl = None  # type: ignore[assignment]
+
+#: a lock is held for the time of one small file: who waits longer than this waits for a process that hangs; in seconds
+_PATIENCE = 120.0
 
 
 @contextlib.contextmanager
@@ -54,7 +63,107 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
     Args:
         path: the file to write; an existing one is replaced.
-        text: its new content.
+        text: its new content; see `printable` for names of files in it.
     """
     with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(printable(text), encoding="utf-8")
+
+
+def printable(text: str) -> str:
+    r"""Give a text in which bytes of file names that are no UTF-8 are written out, as ``\xe4``; any other stays as it is.
+
+    Python keeps such a byte in a name so that the file can be opened; no text file, log or page can take it.
+
+    Args:
+        text: may hold names of files.
+
+    Example:
+        >>> import os
+        >>> print(printable(os.fsdecode(b"L\xe4sion.nii.gz")))
+        L\xe4sion.nii.gz
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half a character that comes from elsewhere
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str], patience: float = _PATIENCE) -> Iterator[None]:
+    """Let one process at a time read ``path``, change it and write it back: others that ask for the same file wait here.
+
+    Without it, each of several processes that add to one file writes back what it has read, without what the others added
+    meanwhile. The lock is the hidden file ``.NAME.lock`` beside ``path``, which is gone afterwards; a process that dies leaves it
+    behind, but does not hold it. Not to be used twice inside each other for one file.
+
+    Args:
+        path: the file; its folder is made if it is missing.
+        patience: how long to wait, in seconds.
+
+    Raises:
+        TimeoutError: others have held the lock for that long.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> with locked(folder / "table.csv"):
+        ...     [path.name for path in folder.iterdir()]
+        ['.table.csv.lock']
+        >>> list(folder.iterdir())
+        []
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lock = target.with_name(f".{target.name}.lock")
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            hold(handle, target, patience)
+            # whoever held it before may have removed it: then others lock another file of that name
+            if not _is_open_as(handle, lock):
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(handle)
+
+
+def hold(handle: int, path: str | os.PathLike[str], patience: float = _PATIENCE) -> None:
+    """Wait until no other process holds the lock of an open file; it is held until the file is closed.
+
+    On a file system, or a system, without locks nothing is held.
+
+    Args:
+        handle: the open file's descriptor.
+        path: what the lock is for, for the message.
+        patience: how long to wait, in seconds.
+
+    Raises:
+        TimeoutError: others have held it for that long.
+    """
+    if fcntl is None:
+        return
+    give_up = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                raise TimeoutError(
+                    f"{path}: found it locked by another process for {patience:.0f} s, expected it to be free at once"
+                ) from None
+            time.sleep(0.005)
+        except OSError:
+            return
+        else:
+            return
+
+
+def _is_open_as(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False

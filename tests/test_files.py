@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
-from monai_margincal.files import replacing, write_text
+from monai_margincal.files import locked, printable, replacing, write_text
 
 
 def test_an_error_leaves_the_old_file_and_no_rest(tmp_path):
@@ -52,3 +54,58 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path):
     )
     assert subprocess.run([sys.executable, "-c", code, str(target)], check=False).returncode == -signal.SIGKILL
     assert target.read_text() == "old"
+
+
+def test_many_that_add_to_one_file_lose_nothing(tmp_path):
+    """Threads open the lock as processes do; each reads, waits and writes back."""
+    target = tmp_path / "new" / "sum.txt"
+
+    def add():
+        for _ in range(20):
+            with locked(target):
+                before = int(target.read_text()) if target.exists() else 0
+                time.sleep(0.001)
+                write_text(target, str(before + 1))
+
+    threads = [threading.Thread(target=add) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert target.read_text() == "120"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_lock_that_is_never_given_back_is_an_error_and_names_the_file(tmp_path):
+    target = tmp_path / "a.csv"
+    with (
+        locked(target),
+        pytest.raises(TimeoutError, match=r"a\.csv: found it locked by another process for 0 s, expected"),
+        locked(target, patience=0.05),
+    ):
+        pass
+    with locked(target, patience=0.05):
+        pass
+
+
+def test_a_process_that_died_holds_no_lock(tmp_path):
+    target = tmp_path / "a.csv"
+    code = (
+        "import os, signal, sys; from monai_margincal.files import locked\n"
+        "with locked(sys.argv[1]):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(target)], check=False).returncode == -signal.SIGKILL
+    with locked(target, patience=0.05):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [(b"L\xe4sion", "L\\xe4sion"), ("Läsion".encode(), "Läsion"), (b"a\xff\xfeb", "a\\xff\\xfeb")],
+)
+def test_names_that_are_no_utf8_can_be_written(tmp_path, name, shown):
+    write_text(tmp_path / "a.csv", os.fsdecode(name))
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == shown
+    assert printable("\ud800x") == "\\ud800x", "half a character from elsewhere"

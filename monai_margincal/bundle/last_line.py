@@ -7,9 +7,7 @@ import sys
 from types import TracebackType
 
 from ..errors import root_message
-
-#: what `python -m monai.bundle` and `torchrun -m monai.bundle` run as the main program
-_COMMAND_LINE = "monai.bundle.__main__"
+from .command_line import is_command_line
 
 
 def errors_in_one_line() -> None:
@@ -30,8 +28,7 @@ def errors_in_one_line() -> None:
     """
     from monai.utils import MONAIEnvVars
 
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if spec is None or spec.name != _COMMAND_LINE or MONAIEnvVars.debug():
+    if not is_command_line() or MONAIEnvVars.debug():
         return
     before = sys.excepthook
 

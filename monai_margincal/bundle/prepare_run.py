@@ -11,9 +11,11 @@ import torch.distributed as dist
 from monai.utils import set_determinism
 
 from ..processes import own_rank, start_process_group
+from .command_line import is_command_line, typed_flags
 from .last_line import errors_in_one_line
 from .switches import refuse_texts
-from .unknown_flags import config_being_resolved, refuse_without_effect
+from .texts import keep_literal, settle_flags
+from .unknown_flags import parser_at_work, refuse_without_effect
 
 
 def prepare_run(
@@ -24,6 +26,7 @@ def prepare_run(
     ``"initialize": [{"_target_": "monai_margincal.bundle.prepare_run", "device": "@device", "seed": "@seed"}]``
 
     * ``python -m monai.bundle`` ends with one line instead of a traceback, see `errors_in_one_line`.
+    * Paths, patterns and names of cases mean what was typed, whatever Python or MONAI could take them for.
     * A key that has no effect is an error, see `refuse_unknown_keys`, and so is ``true`` or ``false`` as text where it would be
       handed to a component, for which any text means true.
     * With `distributed` the processes of the launcher form a group, and only the first logs.
@@ -36,7 +39,8 @@ def prepare_run(
         distributed: the configuration is for several processes.
 
     Raises:
-        ValueError: a key has no effect, a switch is a text, or several processes were started with a configuration for one.
+        ValueError: a key has no effect, a flag cannot mean what was typed, a switch is a text, or several processes were started
+            with a configuration for one.
         RuntimeError: not called by MONAI's config parser.
 
     Example:
@@ -51,7 +55,11 @@ def prepare_run(
         trainer#amp: found the text 'false', expected True or False
     """
     errors_in_one_line()
-    config, folder = config_being_resolved(sys._getframe(1))
+    parser, folder = parser_at_work(sys._getframe(1))
+    if is_command_line():
+        settle_flags(parser, typed_flags(sys.argv[1:]))
+    keep_literal(parser, parser[""])
+    config = dict(parser[""])
     refuse_without_effect(config, folder)
     refuse_texts(config)
     if distributed:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .texts import CASES, kind_of
+
 _MEANT = {"true": True, "false": False}
 
 
@@ -39,7 +41,8 @@ def switches(**values: bool | str) -> dict[str, bool]:
 def refuse_texts(config: Mapping[str, Any]) -> None:
     """Raise where a component would be handed "true" or "false" as text, which `--loss#include_background false` makes of it.
 
-    Top-level keys are left alone, since they are read by `switches`, and so is ``_disabled_``, which MONAI reads itself.
+    Top-level keys are left alone, since they are read by `switches`, and so are names and paths, which may be called so, and
+    ``_disabled_``, which MONAI reads itself.
 
     Args:
         config: the configuration as text.
@@ -53,7 +56,7 @@ def refuse_texts(config: Mapping[str, Any]) -> None:
         ValueError: loss#batch: found the text 'true', expected True or False
     """
     for key, value in config.items():
-        if key != "_meta_":
+        if key != "_meta_" and key not in CASES:
             _refuse_in(value, key)
 
 
@@ -62,6 +65,6 @@ def _refuse_in(value: Any, id: str) -> None:
         value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
     )
     for key, child in children:
-        if isinstance(child, str) and child.strip().lower() in _MEANT and key != "_disabled_":
+        if isinstance(child, str) and child.strip().lower() in _MEANT and key != "_disabled_" and not kind_of(str(key)):
             raise ValueError(f"{id}#{key}: found the text {child!r}, expected True or False")
         _refuse_in(child, f"{id}#{key}")

@@ -9,9 +9,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .keys import describe_unknown, unused_in_groups, unused_keys
+
+if TYPE_CHECKING:
+    from monai.bundle import ConfigParser
 
 
 def refuse_unknown_keys(entries: Iterable[str] = ()) -> None:
@@ -64,26 +67,32 @@ def refuse_without_effect(config: Mapping[str, Any], folder: Path | None, entrie
 
 
 def config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Path | None]:
-    """The configuration, as text, one of whose items is being instantiated, and the folder that it comes from.
+    """The configuration, as text, one of whose items is being instantiated, and the folder that it comes from."""
+    parser, folder = parser_at_work(frame)
+    return dict(parser[""]), folder
+
+
+def parser_at_work(frame: FrameType | None) -> tuple[ConfigParser, Path | None]:
+    """The parser that instantiates an item, and the folder that its configuration comes from.
 
     MONAI hands an item its own arguments only, and a reference to everything would be a reference to itself; so the parser and
     the workflow that are at work are looked for further up the stack.
     """
     from monai.bundle import ConfigParser, ConfigWorkflow
 
-    config: dict[str, Any] | None = None
+    parser: ConfigParser | None = None
     while frame is not None:
         owner = frame.f_locals.get("self")
-        if config is None and isinstance(owner, ConfigParser):
-            config = dict(owner[""])
-        elif config is not None and isinstance(owner, ConfigWorkflow):
-            return config, Path(owner.config_root_path)
+        if parser is None and isinstance(owner, ConfigParser):
+            parser = owner
+        elif parser is not None and isinstance(owner, ConfigWorkflow):
+            return parser, Path(owner.config_root_path)
         frame = frame.f_back
-    if config is None:
+    if parser is None:
         raise RuntimeError(
             "refuse_unknown_keys must be called by MONAI's config parser, from the initialize list of a bundle"
         )
-    return config, None
+    return parser, None
 
 
 def _written(config: Mapping[str, Any], folder: Path | None) -> set[str]:

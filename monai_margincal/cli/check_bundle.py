@@ -41,9 +41,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _override(text: str) -> tuple[str, Any]:
-    """Split KEY=VALUE and read the value as MONAI's command line does, to which `true` is a string and `True` is not."""
+    """Split KEY=VALUE and read the value as a run of the bundle does."""
+    from ..bundle.texts import kind_of, read_flag
+
     parser = require("fire.parser", extra="check", purpose="--override")
     key, equals, value = text.lstrip("-").partition("=")
     if not equals or not key:
         raise ValueError(f"--override: found {text!r}, expected KEY=VALUE")
+    if kind_of(key) is not None:
+        return key, read_flag(key, value, optional=True)
     return key, parser.DefaultParseValue(value)

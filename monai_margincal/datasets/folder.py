@@ -18,7 +18,7 @@ def folder_datalist(
     root: str | os.PathLike[str],
     image: str = "images/{case}.*",
     label: str | None = "labels/{case}.*",
-    cases: Sequence[str | int] | None = None,
+    cases: Sequence[str | int] | str | int | None = None,
 ) -> list[dict[str, str]]:
     """List the images of a folder, each with the label of the same case name.
 
@@ -31,12 +31,13 @@ def folder_datalist(
         root: the data set's folder.
         image: template of the images.
         label: template of the labels, or None for images without labels.
-        cases: list only these cases, in this order; files of other cases are then not looked at. By default all, sorted by name.
+        cases: a name or names: list only these cases, in this order; files of other cases are then not looked at. By default all, sorted by name.
 
     Returns:
         one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths.
 
     Raises:
+        TypeError: ``root`` is no path or a template is no text.
         FileNotFoundError: ``root`` is no folder, no file fits a template, or a case of ``cases`` has no image or no label.
         ValueError: a template is not relative or does not hold ``{case}`` exactly once, an image has no label, a label has
             no image, two files belong to one case, or ``cases`` is empty or names a case twice.
@@ -49,6 +50,8 @@ def folder_datalist(
         >>> sorted(folder_datalist(sample_dir("lung_ct"), label=None, cases=["lung2"])[0])
         ['case', 'image']
     """
+    if not isinstance(root, str | os.PathLike):
+        raise TypeError(f"data set folder: found {root!r}, expected a path")
     folder = Path(root).expanduser().absolute()
     if not folder.is_dir():
         raise FileNotFoundError(f"data set folder not found: {folder}")
@@ -71,9 +74,9 @@ def folder_datalist(
     return [{**{key: found[key][case] for key in templates}, "case": case} for case in wanted]
 
 
-def _case_names(cases: Sequence[str | int]) -> list[str]:
-    """Case names as strings: a command line turns a name such as 7 into a number."""
-    names = [cases] if isinstance(cases, str) else [str(case) for case in cases]
+def _case_names(cases: Sequence[str | int] | str | int) -> list[str]:
+    """Case names as strings: in a configuration a name such as 7 may be a number."""
+    names = [str(case) for case in ([cases] if isinstance(cases, str | int) else cases)]
     if not names:
         raise ValueError("`cases` is an empty list; expected case names, or None for all cases")
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -84,6 +87,9 @@ def _case_names(cases: Sequence[str | int]) -> list[str]:
 
 def _matches(folder: Path, template: str, key: str, wanted: list[str] | None) -> dict[str, str]:
     """Map case name to path for everything in ``folder`` that fits ``template``."""
+    if not isinstance(template, str):
+        raise TypeError(f"the {key} pattern: found {template!r}, expected a text that holds {_CASE} exactly once")
+    template = template.removeprefix("./")
     if template.count(_CASE) != 1 or Path(template).is_absolute():
         raise ValueError(f"the {key} pattern must be a relative path that holds {_CASE} exactly once, got {template!r}")
     any_ending = template.endswith(_ANY_ENDING)

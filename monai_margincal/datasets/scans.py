@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -13,13 +15,22 @@ from monai.data import Dataset, MetaTensor
 from monai.utils import MetaKeys, SpaceKeys
 
 from ..errors import CaseError, naming_files
+from ..files import printable
 from ..formats import LabelImage, check_scan
 from ..formats.dicom_series import check_as_read
 from ..formats.placeholder import why_missing
 from .case_files import IN_MEMORY, case_file
 
+_logger = logging.getLogger(__name__)
+
 #: key of the reason in an item that stands for a scan which could not be read
 FAILURE = "failure"
+
+
+class _Results(Protocol):
+    """What a run writes, such as `monai_margincal.outputs.Outputs`."""
+
+    def is_result(self, scan: str | os.PathLike[str]) -> bool: ...
 
 
 class ScanDataset(Dataset):
@@ -42,9 +53,12 @@ class ScanDataset(Dataset):
         allow_gaps: take a DICOM series in which a slice is missing, with a warning.
         hand_over_errors: give ``{image_key: path, "failure": one line}`` for a scan that cannot be read or prepared, for
             :class:`ScanEvaluator`, which goes on with the others; by default it is raised.
+        results: what the run writes: its files, which lie among the scans where the folder of results is the data set's, are
+            left out, and the log names them.
 
     Raises:
-        ValueError: ``data`` is empty, an item has no ``image_key``, or the results of two scans would have the same name.
+        ValueError: ``data`` is empty or holds nothing but results, an item has no ``image_key``, or the results of two scans
+            would have the same name.
         FileNotFoundError: a scan does not exist.
         CaseError: on access: a scan cannot be read or prepared, is no single volume of three axes, or holds no number; the
             message names it and the cause in one line.
@@ -66,10 +80,12 @@ class ScanDataset(Dataset):
         proper_scan: str = "a scan in the expected units",
         allow_gaps: bool = False,
         hand_over_errors: bool = False,
+        results: _Results | None = None,
     ) -> None:
         if len(data) == 0:
             raise ValueError(f"the list of scans is empty, expected at least one {{{image_key!r}: file or folder}}")
-        results: dict[Path, str] = {}
+        data = _without_results(data, image_key, results) if results is not None else data
+        names: dict[Path, str] = {}
         for item in data:
             if image_key not in item:
                 raise ValueError(f"an item of the list of scans has the keys {sorted(item)}, expected {image_key!r}")
@@ -79,11 +95,11 @@ class ScanDataset(Dataset):
             if not Path(scan).exists():
                 raise FileNotFoundError(f"scan not found: {scan}: {why_missing(Path(scan))}")
             result = case_file({"filename_or_obj": str(scan)}, "", "", "", data_root_dir=data_root_dir)
-            if result in results:
-                raise ValueError(f"the results of {results[result]} and {scan} would have the same name, {result}")
+            if result in names:
+                raise ValueError(f"the results of {names[result]} and {scan} would have the same name, {result}")
             if ".." in result.parts:
                 raise ValueError(f"{scan} does not lie in the data set's folder {data_root_dir}")
-            results[result] = str(scan)
+            names[result] = str(scan)
         super().__init__(data, transform)
         self.image_key = image_key
         self.allow_gaps = allow_gaps
@@ -123,6 +139,21 @@ class ScanDataset(Dataset):
             f"{self.divider:.0f}: is it {self.proper_scan}?",
             stacklevel=4,
         )
+
+
+def _without_results(
+    data: Sequence[Mapping[str, Any]], image_key: str, results: _Results
+) -> Sequence[Mapping[str, Any]]:
+    """Leave out what an earlier run wrote: nobody wants masks of masks."""
+    own = [isinstance(scan := item.get(image_key), str | Path) and results.is_result(scan) for item in data]
+    left_out = [str(item[image_key]) for item, is_own in zip(data, own, strict=True) if is_own]
+    if not left_out:
+        return data
+    shown = printable(", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""))
+    if len(left_out) == len(data):
+        raise ValueError(f"{shown}: found results of an earlier run only, expected scans")
+    _logger.warning("left out what an earlier run wrote: %s", shown)
+    return [item for item, is_own in zip(data, own, strict=True) if not is_own]
 
 
 def _check_as_read(scan: Path, image: torch.Tensor, headers: LabelImage) -> None:

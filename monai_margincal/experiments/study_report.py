@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..files import replacing, write_text
+from ..files import locked, replacing, write_text
 from ..pages import render
 from .figures import figure_bytes
 from .results import Run, collect_runs, results_csv, summarise
@@ -32,9 +32,14 @@ def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Pat
         ValueError: no cell is finished.
     """
     folder = Path(output)
-    runs = collect_runs(study, folder)
-    if not runs:
+    if not collect_runs(study, folder):
         raise ValueError(f"{folder}: found no finished cell of this study, expected at least one")
+    # of several processes at the end of one study the last to come here reads what all of them did; figures take their time
+    with locked(folder / "report.html", patience=3600):
+        return _write(study, folder, collect_runs(study, folder))
+
+
+def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
     summaries = summarise(study, runs)
     state = _state(study, runs)
     tables = study_tables(study, summaries)

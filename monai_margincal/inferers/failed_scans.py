@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import CaseError
+from ..files import printable
 
 _logger = logging.getLogger(__name__)
 
@@ -50,7 +51,8 @@ class FailedScans:
         Raises:
             ValueError: the results cannot record it, for example in a table on disk with other columns.
         """
-        self.reasons[scan] = reason
+        reason = printable(reason)
+        self.reasons[printable(scan)] = reason
         _logger.error(reason)
         if self.results is not None:
             self.results.note_failure(scan, reason)

@@ -64,6 +64,7 @@ class Outputs:
             for name, kind in KINDS.items()
             if issubclass(kind, ScanFile)
         }
+        self._of_this_run: set[Path] = set()
 
     @property
     def needs_logits(self) -> bool:
@@ -75,10 +76,43 @@ class Outputs:
         """The file that says why a scan has failed, if one of the outputs is such a file."""
         return next((output.reasons for output in self.chosen if output.reasons is not None), None)
 
+    def is_result(self, scan: str | os.PathLike[str]) -> bool:
+        """Whether a file or folder is a result, of this run or an earlier one, by its place below ``output_dir`` and its name.
+
+        Where the output folder is the data set's, or lies in it, the next run finds masks beside the scans.
+
+        Args:
+            scan: a file or folder, which may be the output folder itself or hold nothing but it.
+
+        Example:
+            >>> outputs = Outputs("mask", "/data")
+            >>> [outputs.is_result(f"/data/{name}") for name in ("ct.nii.gz", "ct_mask.nii.gz", "ct_probability.nii.gz")]
+            [False, True, True]
+        """
+        place, results = Path(scan).resolve(), Path(self.destination.output_dir).resolve()
+        if place == results or place in results.parents:
+            return place == results or not any(path.is_file() for path in place.iterdir())
+        return results in place.parents and any(
+            place.name.endswith(f"_{postfix}{ending}" if postfix else ending) for postfix, ending in self._files
+        )
+
+    def save(self, output: Output, items: Mapping[Any, Any], key: str) -> None:
+        """Let one of the outputs write what there is to write about a scan.
+
+        Args:
+            output: one of ``chosen``.
+            items: the scan, with its class map (1, X, Y, Z) on the output's grid.
+            key: of the class map.
+        """
+        output.save(items, key)
+        if isinstance(output, ScanFile):
+            self._of_this_run.add(output.path(items[key].meta))
+
     def note_failure(self, scan: str, reason: str) -> None:
         """Note a scan without results, and rename its files of an earlier run to ``NAME.outdated``.
 
-        Beside the results of this run they would pass for some of them. Nothing is deleted.
+        Beside the results of this run they would pass for some of them. Nothing is deleted, and what this run has written about
+        the scan before it failed keeps its name.
 
         Args:
             scan: its file or folder, or "in memory".
@@ -94,7 +128,7 @@ class Outputs:
         for postfix, ending in sorted(self._files):
             meta = {"filename_or_obj": scan}
             path = case_file(meta, place.output_dir, postfix, ending, data_root_dir=place.data_root_dir)
-            if path.is_file():
+            if path.is_file() and path not in self._of_this_run:
                 aside = Path(f"{path}{OUTDATED}")
                 path.replace(aside)
                 _logger.warning("renamed %s, which is not of this run, to %s", path, aside.name)

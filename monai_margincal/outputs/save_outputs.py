@@ -95,7 +95,7 @@ class SaveImageOutputsd(MapTransform):
                 if output.grid == self.grid:
                     if output.needs_logits:
                         _check_shape(output.kind, items[output.kind].shape, items[key].shape)
-                    output.save(items, key)
+                    self.outputs.save(output, items, key)
         return items
 
 

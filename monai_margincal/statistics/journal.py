@@ -17,11 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..counting.case_record import CaseRecord
-
-try:
-    import fcntl
-except ImportError:  # Windows: appending in one write is what there is
-    fcntl = None  # type: ignore[assignment]
+from ..files import hold
 
 _VERSION = 1
 
@@ -70,10 +66,8 @@ class Journal:
     def _locked(self) -> Iterator[int]:
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
-            if fcntl is not None:
-                # a file system without locks still appends whole lines in nearly all cases; the checksum catches the rest
-                with contextlib.suppress(OSError):
-                    fcntl.flock(handle, fcntl.LOCK_EX)
+            # a file system without locks still appends whole lines in nearly all cases; the checksum catches the rest
+            hold(handle, self.path)
             yield handle
         finally:
             os.close(handle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import struct
 import warnings
 from pathlib import Path
@@ -16,6 +17,7 @@ from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, ScaleInte
 
 from monai_margincal.datasets import ScanDataset
 from monai_margincal.datasets.case_files import case_file
+from monai_margincal.outputs import Outputs
 from monai_margincal.transforms import NiftiReader
 
 WINDOW = (-1400.0, 100.0)
@@ -247,3 +249,18 @@ def test_a_scan_that_holds_less_or_more_than_its_header_says(tmp_path, name, fau
     with pytest.raises(RuntimeError, match=rf"{name}: found") as raised:
         ScanDataset([{"image": str(path)}], PREPARE, window=WINDOW)[0]
     assert str(raised.value).startswith(str(path))
+
+
+def test_results_of_an_earlier_run_are_left_out_or_refused(tmp_path, caplog):
+    """The folder of results is that of the scans: the second run must not segment the masks of the first."""
+    scans = [write(tmp_path / f"{name}.nii.gz", chest()) for name in ("a", "a_mask", "b", "b_mask")]
+    outputs = Outputs("mask", tmp_path)
+    with caplog.at_level(logging.WARNING):
+        data = ScanDataset(scans, PREPARE, results=outputs)
+    assert [item["image"] for item in data.data] == [str(tmp_path / f"{name}.nii.gz") for name in "ab"]
+    (message,) = caplog.messages
+    assert message == f"left out what an earlier run wrote: {tmp_path}/a_mask.nii.gz, {tmp_path}/b_mask.nii.gz"
+    with pytest.raises(ValueError, match=r"a_mask\.nii\.gz: found results of an earlier run only, expected scans"):
+        ScanDataset(scans[1:2], PREPARE, results=outputs)
+    assert len(ScanDataset(scans, PREPARE, results=Outputs("mask", tmp_path / "out"))) == 4
+    assert len(ScanDataset([{"image": torch.zeros(1, 2, 2, 2)}], None, results=outputs)) == 1

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from monai.data import MetaTensor
 
 import monai_margincal
 from monai_margincal.outputs import Outputs
@@ -91,6 +93,42 @@ def test_files_of_an_earlier_run_are_set_aside_whatever_it_wrote(tmp_path, caplo
     assert found == {**{f"{name}.outdated": name for name in names}, **{name: name for name in others}}
     assert len(caplog.messages) == 4
     outputs.note_failure("in memory", "damaged")
+
+
+def test_what_this_run_wrote_keeps_its_name(tmp_path):
+    """A scan whose DICOM SEG fails has a mask of this run, and perhaps pictures of an earlier one."""
+    scan = MetaTensor(torch.ones(1, 2, 2, 2, dtype=torch.uint8), meta={"filename_or_obj": "/data/ct.nii.gz"})
+    (tmp_path / "ct_overlay.png").write_text("old")
+    outputs = Outputs("mask,probability", tmp_path, data_root_dir="/data")
+    outputs.save(outputs.chosen[0], {"pred": scan}, "pred")
+    outputs.note_failure("/data/ct.nii.gz", "/data/ct.nii.gz: no probability")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ct_mask.nii.gz", "ct_overlay.png.outdated"]
+    Outputs("mask", tmp_path, data_root_dir="/data").note_failure("/data/ct.nii.gz", "the next run reads nothing")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ct_mask.nii.gz.outdated", "ct_overlay.png.outdated"]
+
+
+def test_results_are_known_by_place_and_name(tmp_path):
+    """Whatever an earlier run wrote, under the postfix that is configured; a scan elsewhere may be called a mask."""
+    data = tmp_path / "data"
+    for folder in ("out/x", "series", "out2/new"):
+        (data / folder).mkdir(parents=True)
+    (data / "series" / "IM1").write_text("")
+    outputs = Outputs("volumes", data / "out", data_root_dir=data, mask={"postfix": "seg2"})
+    names = {
+        "out": True,
+        "out/x/ct_seg2.nii.gz": True,
+        "out/x/ct_probability.nii.gz": True,
+        "out/x/ct_seg.dcm": True,
+        "out/x/ct_mask.nii.gz": False,
+        "out/x/ct.nii.gz": False,
+        "x/ct_seg2.nii.gz": False,
+        "series": False,
+    }
+    assert {name: outputs.is_result(data / name) for name in names} == names
+    (tmp_path / "link").symlink_to(data / "out")
+    assert outputs.is_result(tmp_path / "link" / "ct_seg2.nii.gz")
+    assert Outputs("mask", data / "out2" / "new").is_result(data / "out2"), "a folder of nothing but results"
+    assert not Outputs("mask", data / "series" / "new").is_result(data / "series"), "a series with results in it"
 
 
 EXTENT = '''

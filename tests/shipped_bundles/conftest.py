@@ -84,11 +84,14 @@ def workflow(tmp_path) -> Callable[..., monai.bundle.ConfigWorkflow]:
             workflow_type=kind,
             config_file=[str(BUNDLE / "configs" / f"{name}.json") for name in configs],
             logging_file=False,
-            bundle_root=str(BUNDLE),
-            output_dir=str(tmp_path / "eval"),
-            ckpt_dir=str(tmp_path / "models"),
-            device="cpu",
-            **{**SMALL, **overrides},
+            **{
+                "bundle_root": str(BUNDLE),
+                "output_dir": str(tmp_path / "eval"),
+                "ckpt_dir": str(tmp_path / "models"),
+                "device": "cpu",
+                **SMALL,
+                **overrides,
+            },
         )
         loaded.initialize()
         return loaded

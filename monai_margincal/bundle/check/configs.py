@@ -13,6 +13,7 @@ from monai.bundle import ConfigParser
 from monai.bundle.config_item import ConfigComponent
 
 from ...findings import Finding
+from ..texts import keep_literal, kind_of
 
 #: (workflow type, names of the files that are merged), in the order of checking. Evaluation is a training workflow for MONAI.
 _WORKFLOWS = (
@@ -61,7 +62,11 @@ class Workflow:
             parser.read_meta(str(metadata))
         # on the CPU, since a check must not need a GPU or take its memory
         device = {"device": "$torch.device('cpu')"} if "device" in parser else {}
-        parser.update({"bundle_root": str(self.root), **device, **self.overrides})
+        given = {"bundle_root": str(self.root), **device, **self.overrides}
+        parser.update(given)
+        if any("#" in str(value) for id, value in given.items() if kind_of(id) is not None):
+            parser.parse(True)
+            keep_literal(parser, given)
         return parser
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ...datasets.case_files import scan_of
+from ...files import printable
 from ...geometry import voxel_spacing
 from ..kind import Destination, ScanFile
 from ..segmentation_view import SegmentationView, save_overlay
@@ -67,7 +68,7 @@ def view_in_lps(scan: str, image: torch.Tensor, mask: Any) -> SegmentationView:
     x, y, z = spacing
     voxels = int((turned[1] > 0).sum())
     return SegmentationView(
-        title=os.path.basename(scan),  # noqa: PTH119 - of text that may name no file
+        title=printable(os.path.basename(scan)),  # noqa: PTH119 - of text that may name no file
         image=turned[0],
         truth=None,
         prediction=turned[1],

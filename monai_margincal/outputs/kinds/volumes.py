@@ -12,7 +12,7 @@ import torch
 from monai.data import MetaTensor
 
 from ...datasets.case_files import scan_of
-from ...files import replacing
+from ...files import locked, printable, replacing
 from ...geometry import voxel_volume_mm3
 from ..kind import Destination, Output
 
@@ -21,8 +21,8 @@ class VolumeTable:
     """A CSV file with a row per scan: the volume of every class but the background, in millilitres.
 
     Columns: ``image``, ``voxel_volume_mm3``, ``cropped_to`` (what the scan was cropped to, if it was), then ``NAME_voxels``
-    and ``NAME_ml`` per class, and ``error``: why a scan has no numbers. A row of the same image is replaced, other rows stay;
-    the file is whole at any time.
+    and ``NAME_ml`` per class, and ``error``: why a scan has no numbers. A row of the same image is replaced, other rows stay,
+    also those that other processes write at the same time; the file is whole at any time.
 
     Args:
         path: the CSV file.
@@ -67,10 +67,10 @@ class VolumeTable:
         Raises:
             ValueError: the file on disk has other columns.
         """
-        self._write({**dict.fromkeys(self.columns, ""), "image": scan, "error": reason})
+        self._write({**dict.fromkeys(self.columns, ""), "image": printable(scan), "error": printable(reason)})
 
     def _row(self, mask: MetaTensor) -> dict[str, str]:
-        scan, volume = scan_of(mask.meta), voxel_volume_mm3(mask.affine.cpu())
+        scan, volume = printable(scan_of(mask.meta)), voxel_volume_mm3(mask.affine.cpu())
         voxels = torch.bincount(mask.as_tensor().flatten(), minlength=len(self.class_names)).tolist()
         if len(voxels) > len(self.class_names):
             raise ValueError(f"{scan}: found class {len(voxels) - 1}, expected one of {self.class_names}")
@@ -85,6 +85,11 @@ class VolumeTable:
         return row
 
     def _write(self, row: dict[str, str]) -> None:
+        # the jobs of an array share one table
+        with locked(self.path):
+            self._replace(row)
+
+    def _replace(self, row: dict[str, str]) -> None:
         rows: dict[str, dict[str, str]] = {}
         if self.path.exists():
             with self.path.open(newline="", encoding="utf-8") as file:

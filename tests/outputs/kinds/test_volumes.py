@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import multiprocessing
 
 import nibabel
 import numpy as np
@@ -86,3 +87,25 @@ def test_the_kind_writes_below_the_folder_of_results_or_where_it_is_told(tmp_pat
             ("a.nii.gz", "4", ""),
             ("b.nii.gz", "", "b.nii.gz: damaged"),
         ]
+
+
+def job(path, number, start):
+    table = VolumeTable(path, NAMES)
+    start.wait(60)
+    for case in range(15):
+        table.write(mask(f"{number}_{case}.nii.gz", lesion=case))
+
+
+def test_several_processes_that_write_one_table_lose_no_row(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(4)
+    path = tmp_path / "v.csv"
+    jobs = [context.Process(target=job, args=(path, number, start)) for number in range(4)]
+    for process in jobs:
+        process.start()
+    for process in jobs:
+        process.join(120)
+    assert [process.exitcode for process in jobs] == [0] * 4
+    found = {row["image"]: row["lesion_voxels"] for row in rows(path)}
+    assert found == {f"{number}_{case}.nii.gz": str(case) for number in range(4) for case in range(15)}
+    assert [path.name for path in tmp_path.iterdir()] == ["v.csv"], "the lock is gone"
