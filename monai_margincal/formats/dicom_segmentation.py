@@ -91,13 +91,8 @@ def _layout(path: Path, file: Path, header: Any) -> _Layout:
     planes = [part.plane for part in distinct.values()]
     step = frame_attribute(header, 0, "PixelMeasuresSequence", "SpacingBetweenSlices")
     step = None if step is None else abs(float(step))
-    numbers = dict(
-        zip(
-            distinct,
-            slots_of_slices(str(path), names, planes, (int(header.Columns), int(header.Rows)), step),
-            strict=True,
-        )
-    )
+    size = (int(header.Columns), int(header.Rows))
+    numbers = dict(zip(distinct, slots_of_slices(str(path), names, planes, size, step=step), strict=True))
     stored, span = len(distinct), max(numbers.values()) + 1
     if not referenced:
         _warn(

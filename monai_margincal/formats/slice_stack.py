@@ -100,7 +100,7 @@ def stack_slices(
 
 
 def slots_of_slices(
-    where: str, names: Sequence[str], planes: Sequence[np.ndarray], size: tuple[int, int], step: float | None
+    where: str, names: Sequence[str], planes: Sequence[np.ndarray], size: tuple[int, int], *, step: float | None
 ) -> tuple[int, ...]:
     """Number the slices of an even stack of which some are not stored, such as those of a segmentation that are empty.
 
@@ -122,7 +122,7 @@ def slots_of_slices(
         >>> planes = [np.eye(4) for _ in range(3)]
         >>> for plane, height in zip(planes, (5.0, 20.0, 2.5)):
         ...     plane[2, 3] = height
-        >>> slots_of_slices("seg", "abc", planes, (4, 4), None)
+        >>> slots_of_slices("seg", "abc", planes, (4, 4), step=None)
         (1, 7, 0)
     """
     if len(planes) == 1:

@@ -205,13 +205,13 @@ def test_one_slice_and_two(world):
 def test_slots_of_stored_slices(world, step):
     numbers = (7, 2, 3, 11)
     planes = _planes(world, [(0, 0, STEP * k) for k in numbers], digits=3)
-    assert slots_of_slices("seg", "abcd", planes, SIZE, step) == tuple(k - 2 for k in numbers)
+    assert slots_of_slices("seg", "abcd", planes, SIZE, step=step) == tuple(k - 2 for k in numbers)
 
 
 def test_slots_know_a_smaller_step_than_any_between_stored_slices():
     planes = _planes(WORLDS["oblique"], [(0, 0, STEP * k) for k in (0, 2, 6)])
-    assert slots_of_slices("seg", "abc", planes, SIZE, STEP) == (0, 2, 6)
-    assert slots_of_slices("seg", "abc", planes, SIZE, None) == (0, 1, 3)
+    assert slots_of_slices("seg", "abc", planes, SIZE, step=STEP) == (0, 2, 6)
+    assert slots_of_slices("seg", "abc", planes, SIZE, step=None) == (0, 1, 3)
 
 
 def test_slots_refuse_what_is_no_multiple_of_a_step(world):
@@ -219,9 +219,9 @@ def test_slots_refuse_what_is_no_multiple_of_a_step(world):
     with pytest.raises(
         ValueError, match=r"^seg: found the slice \w \S+ mm from where slices every \S+ mm have it, exp"
     ):
-        slots_of_slices("seg", "abcd", planes, SIZE, None)
+        slots_of_slices("seg", "abcd", planes, SIZE, step=None)
     beside = _planes(world, [(3.0 * (k == 1), 0, STEP * k) for k in (0, 1, 3, 4)])
     with pytest.raises(ValueError, match=r"^seg: found the slice b 3 mm beside the others"):
-        slots_of_slices("seg", "abcd", beside, SIZE, None)
+        slots_of_slices("seg", "abcd", beside, SIZE, step=None)
     with pytest.raises(ValueError, match=r"^seg: found two slices at one position"):
-        slots_of_slices("seg", "ab", [planes[0], planes[0]], SIZE, None)
+        slots_of_slices("seg", "ab", [planes[0], planes[0]], SIZE, step=None)

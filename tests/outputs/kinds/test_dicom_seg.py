@@ -187,3 +187,24 @@ def test_a_real_series(tmp_path):
     saver(tmp_path / "out")({"pred": mask})
     (path,) = (tmp_path / "out").iterdir()
     assert frames_in_space(highdicom.seg.segread(path)) == voxels_in_space(mask)
+
+
+def test_a_localizer_or_a_report_beside_the_series_is_left_alone(series, tmp_path):
+    mask = mask_on(series)
+    first = next(path for path in series.iterdir() if path.name == "9")
+    scout = pydicom.dcmread(first)
+    scout.ImageType, scout.SOPInstanceUID = ["ORIGINAL", "PRIMARY", "LOCALIZER"], pydicom.uid.generate_uid()
+    scout.save_as(series / "scout", enforce_file_format=True)
+    unplaced = pydicom.dcmread(first)
+    del unplaced.PixelSpacing
+    unplaced.save_as(series / "capture", enforce_file_format=True)
+    saver(tmp_path / "out")({"pred": mask})
+    (path,) = (tmp_path / "out").iterdir()
+    assert frames_in_space(highdicom.seg.segread(path)) == voxels_in_space(mask)
+
+
+def test_the_distance_of_the_nearest_series_is_said(series):
+    affine = np.asarray(LoadImage()(str(series)).affine, dtype=np.float64)
+    affine[0, 3] += 0.3
+    with pytest.raises(ValueError, match=r"of the mask within 0\.1 mm, the nearest lies 0\.3 mm away"):
+        series_on_grid(str(series), SHAPE, affine)
