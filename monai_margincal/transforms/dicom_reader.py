@@ -15,10 +15,11 @@ from ..formats.dicom_series import thickness_of_single_slice
 
 
 class DicomReader(ITKReader):
-    """Read DICOM for :class:`monai.transforms.LoadImage` as MONAI's ITK reader does, but for scans of one slice.
+    """Read DICOM for :class:`monai.transforms.LoadImage` as MONAI's ITK reader does, except for scans of one slice.
 
-    ITK makes a single slice 1 mm thick, whatever its header says, and every volume in millilitres is wrong by that factor. Here
-    SliceThickness decides; without one it stays 1 mm. What ITK cannot place (see `check_dicom_series`) is read as ITK does.
+    ITK makes a single slice 1 mm thick without regard to its header, and every volume in millilitres is wrong by that factor.
+    Here SliceThickness decides; without it the slice stays 1 mm thick. What ITK cannot place (see `check_dicom_series`) is read
+    as ITK does.
 
     Takes the arguments of :class:`monai.data.ITKReader`. Other files are left to MONAI's other readers.
 
