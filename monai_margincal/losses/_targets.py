@@ -37,7 +37,8 @@ def one_hot_target(
     if holds_indices:
         labels, valid = class_labels(target, num_classes, ignore_index, check=check)
         shape = (labels.shape[0], num_classes, *labels.shape[2:])
-        values = torch.zeros(shape, dtype=dtype, device=labels.device).scatter_(1, labels, 1)
+        # made from the labels and not in place, for `torch.func.vmap`
+        values = labels.new_zeros((), dtype=dtype).expand(shape).scatter(1, labels, 1)
         if valid is not None:
             values.masked_fill_(~valid, 0)
     else:

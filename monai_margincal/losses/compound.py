@@ -1,7 +1,8 @@
 """Margin calibration together with an overlap loss: the compounds of the paper's best rows.
 
 Both parts see the same voxels: an ignored voxel has probability 0 and target 0 in every channel of the overlap part, put
-there by selection, so that NaN logits in it reach neither the value nor a gradient.
+there by selection, so that NaN logits in it reach neither the value nor a gradient. Ignored is not absent: what has no voxel
+that counts takes no part in the mean of the overlap part.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
-from monai.losses import DiceLoss, TverskyLoss
 from torch.nn.modules.loss import _Loss
 
 from ..ops.targets import plain_tensor
 from ._targets import one_hot_target
 from .margin_calibration import MarginCalibrationLoss
 from .margin_options import MarginOptions, shows_margin_options
+from .overlap import OverlapLoss
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -30,7 +31,7 @@ class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
 
     lambda_margin: float
 
-    def __init__(self, margin: MarginCalibrationLoss, overlap: _Loss) -> None:
+    def __init__(self, margin: MarginCalibrationLoss, overlap: OverlapLoss) -> None:
         super().__init__(reduction=margin.reduction)
         if self.reduction == "none":
             raise ValueError(
@@ -63,17 +64,15 @@ class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
         input, target = plain_tensor(input), plain_tensor(target)
         # first, because it refuses a wrong target
         margin = self.margin_calibration(input, target, class_mask)
-        probabilities, labels, any_valid = self._masked(input, target, class_mask)
-        # without a valid voxel the overlap loss is what its smoothing makes of 0/0
-        overlap = torch.where(any_valid, self.overlap(probabilities, labels), 0.0)
+        overlap = self.overlap(*self._masked(input, target, class_mask))
         return self.lambda_margin * margin + self._lambda_overlap * overlap
 
     def _masked(
         self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Probabilities and labels, both 0 in ignored voxels and in classes that were not annotated; whether any voxel is valid.
+        """Probabilities and labels, both 0 where a voxel or a class does not count, and which classes of which cases count.
 
-        The channels are those that count, (B, N or N - 1, *spatial): without the background where it is left out.
+        The channels are those of the overlap part, (B, N or N - 1, *spatial): without the background where it is left out.
         """
         margin = self.margin_calibration
         labels, valid = one_hot_target(input, target, margin.ignore_index, margin.to_onehot_y, check=False)
@@ -83,16 +82,19 @@ class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
             valid = valid & (annotated.sum(dim=1, keepdim=True) >= 2)
             labels = labels.masked_fill(~(annotated & valid), 0)
         logits = torch.where(valid, input.to(labels.dtype), 0.0)
+        counted = valid.flatten(1).any(dim=1, keepdim=True)
         if input.shape[1] == 1:
             # one channel is the foreground alone, as in MONAI's overlap losses
             probabilities, labels = torch.sigmoid(logits), labels[:, 1:]
+            return torch.where(valid, probabilities, 0.0), labels, counted
+        if annotated is None:
+            counted, seen = counted.expand(input.shape[:2]), valid
         else:
-            if annotated is not None:
-                logits = logits.masked_fill(~annotated & valid, -torch.inf)
-            probabilities = torch.softmax(logits, dim=1)
-            if not margin.include_background:
-                probabilities, labels = probabilities[:, 1:], labels[:, 1:]
-        return torch.where(valid, probabilities, 0.0), labels, valid.any()
+            logits = logits.masked_fill(~annotated & valid, -torch.inf)
+            counted, seen = counted & class_mask, valid & annotated
+        probabilities = torch.where(seen, torch.softmax(logits, dim=1), 0.0)
+        first = 0 if margin.include_background else 1
+        return probabilities[:, first:], labels[:, first:], counted[:, first:]
 
 
 class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
@@ -100,7 +102,8 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
 
     The Dice part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
     valid: 0, with gradients of 0. For one-channel logits the Dice part has the foreground only, whatever
-    ``include_background``. A class that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
+    ``include_background``. What was not annotated, a wholly ignored case as well as a class that ``class_mask`` leaves out in a case, takes
+    no part in the mean, where MONAI's own loss counts it as perfect.
 
     Shapes:
         * input: logits (B, N, *spatial), target: every form that `MarginCalibrationLoss` takes; output: scalar.
@@ -149,15 +152,18 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
         """
         _check_lambdas(lambda_margin=lambda_margin, lambda_dice=lambda_dice)
         margin_part = MarginCalibrationLoss(**margin)
-        overlap = DiceLoss(
-            squared_pred=squared_pred,
-            jaccard=jaccard,
-            reduction=margin_part.reduction,
+        share = 1.0 if jaccard else 0.5
+        overlap = OverlapLoss(
+            share,
+            share,
             smooth_nr=smooth_nr,
             smooth_dr=smooth_dr,
+            factor=2.0,
+            squared_pred=squared_pred,
+            soft_label=soft_label,
             batch=batch,
             weight=weight,
-            soft_label=soft_label,
+            reduction=margin_part.reduction,
         )
         super().__init__(margin_part, overlap)
         self.lambda_margin = lambda_margin
@@ -173,7 +179,8 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
 
     The Tversky part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
     valid: 0, with gradients of 0. For one-channel logits the Tversky part has the foreground only, whatever
-    ``include_background``. A class that ``class_mask`` leaves out counts as in a case where it is neither present nor predicted.
+    ``include_background``. What was not annotated, a wholly ignored case as well as a class that ``class_mask`` leaves out in a case, takes
+    no part in the mean, where MONAI's own loss counts it as perfect.
 
     Shapes:
         * input: logits (B, N, *spatial), target: every form that `MarginCalibrationLoss` takes; output: scalar.
@@ -220,14 +227,15 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
         """
         _check_lambdas(lambda_margin=lambda_margin, lambda_tversky=lambda_tversky)
         margin_part = MarginCalibrationLoss(**margin)
-        overlap = TverskyLoss(
-            alpha=alpha,
-            beta=beta,
-            reduction=margin_part.reduction,
+        overlap = OverlapLoss(
+            alpha,
+            beta,
             smooth_nr=smooth_nr,
             smooth_dr=smooth_dr,
-            batch=batch,
             soft_label=soft_label,
+            decoupled=False,
+            batch=batch,
+            reduction=margin_part.reduction,
         )
         super().__init__(margin_part, overlap)
         self.lambda_margin = lambda_margin

@@ -129,19 +129,18 @@ class Workspace:
         """
         scores, _, _, first, second = buffers
         largest = scores.amax(dim=1, keepdim=True)
+        # found among the scores themselves: beside a far larger one, their differences to it are rounded to the same number
         if self.expects_ties:
-            runner_up = self._top_two_by_index(scores, first, second).sub_(largest)
-            scores.sub_(largest)
+            runner_up = self._top_two_by_index(scores, first, second)
         else:
-            scores.sub_(largest)
-            torch.sign(scores, out=first).add_(1)  # 1 where the difference is 0, else 0
+            torch.eq(scores, largest, out=first)
             torch.add(scores, first, alpha=-torch.finfo(self.dtype).max / 2, out=second)
             runner_up = second.amax(dim=1, keepdim=True)
-            second.sub_(runner_up).sign_().add_(1)
+            second.eq_(runner_up)
             marked = first.sum(dim=1).add_(second.sum(dim=1))
             if float(marked.amax()) > 2:
                 runner_up = self._top_two_by_index(scores, first, second)
-        scores.addcmul_(first, runner_up, value=-1)
+        scores.sub_(largest).addcmul_(first, runner_up - largest, value=-1)
 
     def _top_two_by_index(self, scores: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """Mark the first of the largest and the first of the second largest scores; returns the second largest."""

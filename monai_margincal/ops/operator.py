@@ -1,8 +1,8 @@
 """The margin-calibrated log-loss as one differentiable operation with its analytic gradient.
 
-Two ways lead to the same code: eager calls go through an autograd Function; `torch.compile`, `torch.export` and TorchScript go
-through the registered operator ``torch.ops.margincal.margin_calibration``, which they treat as one opaque step. A second
-derivative is refused.
+Three ways lead to the same code: eager calls go through an autograd Function; `torch.compile`, `torch.export` and TorchScript go
+through the registered operator ``torch.ops.margincal.margin_calibration``, which they treat as one opaque step. `torch.func` has
+a way of its own, in `transformable`. A second derivative is refused.
 
 On a CPU the eager way computes the gradient while the block is in the cache anyway, and hands it over in backward; everywhere
 else backward computes it afresh from the logits, already multiplied by the incoming gradient, so that a scaled half-precision
@@ -17,6 +17,13 @@ import torch
 
 from .passes import Options, backward_pass, check_shapes, chosen_backend, empty_results, forward_pass
 from .targets import plain_tensor, stands_in
+from .transformable import (
+    TransformableGradient,
+    TransformableLoss,
+    refuse_second_derivative,
+    stands_for_many,
+    transforms_at_work,
+)
 
 __all__ = ["margin_calibration"]
 
@@ -98,6 +105,8 @@ def margin_calibration(
         names=names,
         backend=backend,
     )
+    if transforms_at_work():
+        return TransformableLoss.apply(input, target, *tensors, class_mask, options)
     if torch.compiler.is_compiling() or stands_in(input):
         return torch.ops.margincal.margin_calibration(input, target, *tensors, class_mask, *options)
     wants_gradient = torch.is_grad_enabled() and input.requires_grad
@@ -140,6 +149,10 @@ class _MarginCalibration(torch.autograd.Function):
         input, target, *tensors, class_mask, valid = ctx.saved_tensors
         # given away: a second backward through a retained graph computes it again
         gradient, ctx.gradient = ctx.gradient, None
+        if stands_for_many(grad_loss):
+            one = torch.ones(grad_loss.shape, dtype=grad_loss.dtype, device=grad_loss.device)
+            gradient = TransformableGradient.apply(one, valid, input, target, *tensors, class_mask, ctx.options)
+            return (gradient * grad_loss).to(input.dtype), *(None,) * 8
         with torch.no_grad():
             # an infinite incoming gradient would turn the 0 of ignored voxels into NaN
             if gradient is None or not bool(torch.isfinite(grad_loss).all()):
@@ -162,10 +175,7 @@ class _NoSecondDerivative(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
-        raise RuntimeError(
-            "the margin-calibrated loss has no second derivative: its gradient was differentiated (create_graph=True), expected "
-            "at most one backward pass through the loss"
-        )
+        refuse_second_derivative()
 
 
 @torch.library.custom_op("margincal::margin_calibration", mutates_args=())
