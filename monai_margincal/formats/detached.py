@@ -27,8 +27,9 @@ def header_and_body(suffix: str, describe: Callable[[Path], LabelImage]) -> Call
     return companions
 
 
-def numbered_files(path: Path, pattern: str, first: int, last: int, step: int) -> list[str]:
-    """The names that a pattern such as ``slice%03d.raw`` gives from the first number to the last."""
+def numbered_files(path: Path, pattern: str, numbers: tuple[int, int, int]) -> list[str]:
+    """The names that a pattern such as ``slice%03d.raw`` gives for the first number, the last one and the step."""
+    first, last, step = numbers
     if _NUMBER.fullmatch(pattern) is None:
         raise ValueError(f"{path}: found the pattern {pattern!r} in the header, expected one number such as %03d in it")
     count = (last - first) // step + 1 if step else 0

@@ -162,7 +162,7 @@ def _numbered(path: Path, target: str, shape: tuple[int, ...]) -> tuple[Path, ..
             f"{path}: found the files {target!r}, expected a pattern and its first number, last number and step"
         )
     first, last, step = (int(word) for word in words[1:])
-    return require_files(path, numbered_files(path, words[0], first, last, step), shape, len(shape) - 1)
+    return require_files(path, numbered_files(path, words[0], (first, last, step)), shape, len(shape) - 1)
 
 
 def _check_compressed_size(path: Path, fields: dict[str, str], files: tuple[Path, ...], start: int) -> None:

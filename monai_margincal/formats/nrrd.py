@@ -73,7 +73,7 @@ def describe_nrrd(path: Path) -> LabelImage:
             raise ValueError(f"{path}: found {len(sizes)} sizes for {fields['dimension']} dimensions in the header")
         voxels = voxel_count(path, sizes)
         files = _files(path, fields, names, sizes)
-        start, skip = _skipped(path, fields, encoding, files, header_bytes)
+        start, skip = _skipped(path, fields, encoding, files, header_bytes=header_bytes)
         body = VoxelBody(files, start, encoding, skip=skip, dtype=dtype, voxels=voxels)
         kinds = fields.get("kinds", "").lower().split()
         channels = [axis for axis, kind in enumerate(kinds) if kind not in _SPATIAL_KINDS]
@@ -145,12 +145,12 @@ def _files(path: Path, fields: dict[str, str], names: list[str], sizes: tuple[in
             f"{path}: found the files {target!r}, expected a pattern and its first number, last number and step"
         )
     first, last, step, *axes = (int(number) for number in numbers)
-    names = numbered_files(path, pattern, first, last, step)
+    names = numbered_files(path, pattern, (first, last, step))
     return require_files(path, names, sizes, axes[0] if axes else len(sizes) - 1)
 
 
 def _skipped(
-    path: Path, fields: dict[str, str], encoding: str, files: tuple[Path, ...], header_bytes: int
+    path: Path, fields: dict[str, str], encoding: str, files: tuple[Path, ...], *, header_bytes: int
 ) -> tuple[int, int]:
     """The first byte of the voxels in each file, and the first one of them in what is decoded from there."""
     lines, count = (

@@ -31,7 +31,8 @@ def check_described(path: Path, describe: Callable[[Path], LabelImage]) -> None:
         require_volume(path, image.affine)
     elif len(image.shape) > 2:
         warnings.warn(
-            f"{path}: found no spacing and directions of its axes in the header, expected them: readers take voxels of 1 mm",
+            f"{path}: found no spacing and directions of its axes in the header, or a space that is not known here, expected "
+            "them: readers take voxels of 1 mm or something else",
             stacklevel=5,
         )
 

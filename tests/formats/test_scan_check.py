@@ -32,8 +32,11 @@ def test_files_that_hold_less_or_more(tmp_path: Path, kind: str, fault: str) -> 
     assert str(raised.value).startswith(str(tmp_path / "b"))
 
 
-@pytest.mark.parametrize("name", ["a.hdr", "a.npy", "a.npz", "a.tif"])
-@pytest.mark.parametrize("fault", ["cut", "longer"])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    # the others do not say where their files end
+    [("a.hdr", "cut"), ("a.hdr", "longer"), ("a.npy", "cut"), ("a.npy", "longer"), ("a.npz", "cut"), ("a.tif", "cut")],
+)
 def test_formats_of_images_alone(tmp_path: Path, name: str, fault: str) -> None:
     path = damaged = tmp_path / name
     if name == "a.hdr":
@@ -41,12 +44,8 @@ def test_formats_of_images_alone(tmp_path: Path, name: str, fault: str) -> None:
         damaged = tmp_path / "a.img"
     elif name == "a.tif":
         Image.fromarray(np.random.default_rng(0).integers(0, 255, (50, 50)).astype(np.uint8)).save(path)
-        if fault == "longer":
-            pytest.skip("the format does not say where its file ends")
     else:
         (np.save if name == "a.npy" else np.savez)(path, VOXELS)
-        if name == "a.npz" and fault == "longer":
-            pytest.skip("the format does not say where its file ends")
     check_scan(path)
     content = damaged.read_bytes()
     damaged.write_bytes(content[:-40] if fault == "cut" else content + b"7")

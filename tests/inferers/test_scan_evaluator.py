@@ -84,12 +84,12 @@ def test_the_others_are_done_and_the_bad_ones_listed(folder, workers, caplog):
     assert masks(folder) == ["b_mask.nii.gz", "d_mask.nii.gz"]
     rows = table(folder)
     assert {case for case, row in rows.items() if row["error"]} == {"a", "c"}
-    assert rows["a"]["error"].startswith(f"{bad[0]}: cannot be read or prepared: ")
+    assert rows["a"]["error"].startswith(f"{bad[0]}: cannot be read, expected ")
     assert rows["a"]["lesion_ml"] == ""
     assert float(rows["b"]["lesion_ml"]) > 0
     last = caplog.records[-1].getMessage().splitlines()
     assert last[0] == "2 of 4 scans failed:"
-    assert [line.split(": cannot")[0].strip() for line in last[1:]] == [str(path) for path in bad]
+    assert [line.split(": ")[0].strip() for line in last[1:]] == [str(path) for path in bad]
 
 
 def test_one_cause_for_all_is_said_at_once(folder):
@@ -118,7 +118,7 @@ def test_results_of_an_earlier_run_do_not_pass_for_fresh_ones(folder):
     evaluator(folder).run()
     assert masks(folder) == [f"{case}_mask.nii.gz" for case in "abcd"]
     whole = spoil(folder, "a").read_bytes()
-    with pytest.raises(CaseError, match=r"^1 of 4 scans failed: .*x/a\.nii\.gz: cannot be read or prepared: \w+: "):
+    with pytest.raises(CaseError, match=r"^1 of 4 scans failed: .*x/a\.nii\.gz: cannot be read, expected .*: \w+: "):
         evaluator(folder).run()
     assert masks(folder) == ["a_mask.nii.gz.outdated", *(f"{case}_mask.nii.gz" for case in "bcd")]
     assert table(folder)["a"]["lesion_voxels"] == ""
@@ -144,7 +144,7 @@ def test_stop_at_the_first(folder, options):
     spoil(folder, "c")
     with pytest.raises(CaseError) as raised:
         evaluator(folder, **options).run()
-    assert str(raised.value).startswith(f"{bad}: cannot be read or prepared: ")
+    assert str(raised.value).startswith(f"{bad}: cannot be read, expected ")
     assert masks(folder) == ["a_mask.nii.gz"]
 
 

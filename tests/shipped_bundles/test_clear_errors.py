@@ -83,6 +83,7 @@ def series_with_a_gap(data):
 
 INFERENCE, TRAIN, EVALUATE = ("inference",), ("train",), ("train", "evaluate")
 UNREADABLE = "cannot be read or prepared: "
+SHORT = r"cannot be read, expected \d+ voxels of int16: "
 #: what gzip says of a file that is cut off, wherever it is noticed
 ENDED = r"\w+: .*ended before the end-of-stream marker was reached\)?"
 
@@ -121,15 +122,15 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Path], Any] | None, dict[str,
     "unknown output": (INFERENCE, None, {"outputs": "mask,overlays"},
         r"ValueError: unknown kind of output 'overlays', expected some of \['dicom_seg', 'mask', 'overlay', .*"),
     "truncated scan": (INFERENCE, lambda d: cut(d / "images" / "a.nii.gz"), {},
-        rf"1 of 3 scans failed: {{data}}/images/a\.nii\.gz: {UNREADABLE}{ENDED}"),
+        rf"1 of 3 scans failed: {{data}}/images/a\.nii\.gz: {SHORT}{ENDED}"),
     "truncated NRRD": (INFERENCE, lambda d: as_nrrd(d / "images" / "a.nii.gz", scan()), {},
-        rf"1 of 3 scans failed: {{data}}/images/a\.nrrd: {UNREADABLE}\w+: .*"),
+        r"1 of 3 scans failed: {data}/images/a\.nrrd: found \d+ bytes of voxels, expected \d+: it is truncated"),
     "no image": (INFERENCE, lambda d: (d / "images" / "a.xyz").write_text("none"), {"image_pattern": "images/{{case}}.xyz"},
-        rf"1 of 1 scans failed: {{data}}/images/a\.xyz: {UNREADABLE}RuntimeError: LoadImage cannot find a suitable reader .*"),
+        r"1 of 1 scans failed: {data}/images/a\.xyz: found the file name ending '\.xyz', expected one of \.dcm, .* or DICOM"),
     "missing slice": (INFERENCE, series_with_a_gap, {"image_pattern": "series/{{case}}"},
         r"1 of 1 scans failed: {data}/series/a: found a gap .*slice.*"),
     "stop at once": (INFERENCE, lambda d: cut(d / "images" / "a.nii.gz"), {"stop_on_error": "true"},
-        rf"{{data}}/images/a\.nii\.gz: {UNREADABLE}{ENDED}"),
+        rf"{{data}}/images/a\.nii\.gz: {SHORT}{ENDED}"),
     "truncated image": (TRAIN, lambda d: cut(d / "images" / "a.nii.gz"), {},
         rf"{{data}}/images/a\.nii\.gz, .*: {UNREADABLE}{ENDED}"),
     "truncated image, cached": (TRAIN, lambda d: cut(d / "images" / "a.nii.gz"), {"cache_rate": 1.0},
