@@ -57,7 +57,7 @@ class WarmUpLoss(nn.Module):
         self.epochs = int(epochs)
         # on the CPU whatever `.to(device)` does to the rest: it is read in every step and must not make the GPU wait
         self._epoch = 1
-        self.register_buffer("epoch", torch.tensor(1))
+        self.register_buffer("epoch", torch.tensor(1, device="cpu"))
 
     def set_epoch(self, epoch: int) -> WarmUpLoss:
         """Say which epoch is running, counted from 1; returns the loss."""
