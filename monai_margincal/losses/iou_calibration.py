@@ -93,7 +93,8 @@ def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, natur
 
 
 def _checked_iou(iou: torch.Tensor | float) -> torch.Tensor:
-    iou = torch.as_tensor(iou)
+    if not isinstance(iou, torch.Tensor):
+        iou = torch.as_tensor(iou)  # which takes a tensor to the default device
     if not iou.is_floating_point():
         iou = iou.to(torch.float32)
     # values on a GPU are not checked: that would wait for the device in every step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -15,13 +15,14 @@ from torch.nn.modules.loss import _Loss
 from ..counting.class_counts import ClassCounts
 from ..margins import ClassMargins, class_margins
 from ..ops import margin_calibration
+from .buffers import HoldsSettings
 
 __all__ = ["MarginCalibrationLoss"]
 
 _PER_CLASS = ("margin_negative", "margin_positive", "negative_weight", "positive_weight")
 
 
-class MarginCalibrationLoss(_Loss):
+class MarginCalibrationLoss(HoldsSettings, _Loss):
     """Log-loss whose decision margins are calibrated by the class frequencies, so that training aims at the IoU.
 
     With the margin of a class lambda_ik = s_ik - max_{j != k} s_ij and the rho-calibrated log-loss
@@ -160,10 +161,8 @@ class MarginCalibrationLoss(_Loss):
                 raise ValueError(f"negative_weight must be 'mean' or numbers, found {negative_weight!r}")
             given["negative_weight"] = [1.0 / num_classes]
             self.negative_weight_is_mean = num_classes == 1
-        # float64 values as computed; the buffers hold them in float32
-        self._exact = {name: values * (num_classes // len(values)) for name, values in given.items()}
-        for name in _PER_CLASS:
-            self.register_buffer(name, torch.tensor(self._exact[name], dtype=torch.float32))
+        for name, values in given.items():
+            self._hold(name, values * (num_classes // len(values)), torch.float32)
         self.margin_negative: torch.Tensor
         self.margin_positive: torch.Tensor
         self.negative_weight: torch.Tensor
@@ -233,23 +232,6 @@ class MarginCalibrationLoss(_Loss):
             voxels = torch.ops.margincal.mean_over_ranks(valid).to(loss.dtype)
             loss = loss / torch.where(voxels > 0, voxels, torch.ones_like(voxels))
         return loss
-
-    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> MarginCalibrationLoss:
-        """Let margins and weights follow the module's device, but not its precision below float32."""
-        before = {name: self._buffers[name] for name in _PER_CLASS}
-        super()._apply(fn, recurse)
-        for name, old in before.items():
-            new = self._buffers[name]
-            if old is None or new is None:
-                continue
-            if new.dtype in (torch.float16, torch.bfloat16):
-                self._buffers[name] = old.to(new.device)
-            elif new.dtype == torch.float64 and old.dtype == torch.float32 and new.device.type != "meta":
-                exact = torch.tensor(self._exact[name], dtype=torch.float64, device=new.device)
-                # values that were changed since are widened as they are
-                if exact.shape == new.shape and torch.equal(exact.float(), new.float()):
-                    self._buffers[name] = exact
-        return self
 
     def extra_repr(self) -> str:
         """Margins, weights and the settings that are not at their defaults."""

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 
 import torch
 from monai.losses.utils import compute_tp_fp_fn
-from torch import nn
 
-from .buffers import with_values
+from .buffers import HoldsSettings
 
 __all__ = ["OverlapLoss"]
 
 
-class OverlapLoss(nn.Module):
+class OverlapLoss(HoldsSettings):
     """One minus 2 TP / (2 TP + 2 alpha FP + 2 beta FN) of probabilities, per case and class.
 
     With alpha = beta = 1/2 it is the Dice loss, with 1 the Jaccard loss, else the Tversky loss.
@@ -76,12 +75,13 @@ class OverlapLoss(nn.Module):
         self.decoupled = decoupled
         self.batch = batch
         self.reduction = reduction
-        if weight is not None:
+        if weight is None:
+            self.register_buffer("class_weight", None)
+        else:
             numbers = weight.tolist() if hasattr(weight, "tolist") else weight
             if not all(0 <= one < math.inf for one in (numbers if isinstance(numbers, Sequence) else [numbers])):
                 raise ValueError(f"weight must be finite and >= 0, found {numbers!r}")
-            weight = with_values(numbers)
-        self.register_buffer("class_weight", weight)
+            self._hold("class_weight", numbers)
 
     def forward(self, probabilities: torch.Tensor, labels: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Compute the loss.

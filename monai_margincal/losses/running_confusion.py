@@ -9,6 +9,7 @@ from ..metrics import class_iou, class_union, count_pairs
 from ..ops import largest_class
 from ..ops.targets import holds_class_indices, plain_tensor
 from ..processes.tensors import sum_over_ranks
+from .buffers import with_values
 
 __all__ = ["RunningConfusion"]
 
@@ -51,8 +52,8 @@ class RunningConfusion(nn.Module):
         self.num_classes = num_classes
         self.momentum = momentum
         self.ignore_index = ignore_index
-        self.register_buffer("average", torch.zeros(num_classes, num_classes, dtype=torch.float64))
-        self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("average", with_values([[0.0] * num_classes] * num_classes, torch.float64))
+        self.register_buffer("updates", with_values(0, torch.int64))
 
     @torch.no_grad()
     def update(self, logits: torch.Tensor, target: torch.Tensor) -> None:

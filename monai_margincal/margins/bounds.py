@@ -198,8 +198,8 @@ def generalization_bound(
 
     largest = float(torch.cat([margins.negative, margins.positive]).max())
     capacity = complexity + largest / (4 * classes) * math.sqrt(2 * pixels_per_image * math.log(2 * classes / eta))
-    denominators = torch.empty(classes, dtype=torch.float64)
-    per_class = torch.full((classes,), math.inf, dtype=torch.float64)
+    denominators = torch.empty(classes, dtype=torch.float64, device="cpu")
+    per_class = torch.full((classes,), math.inf, dtype=torch.float64, device="cpu")
     terms = zip(found.counts.tolist(), margins.negative.tolist(), margins.positive.tolist(), strict=True)
     for k, (count, negative, positive) in enumerate(terms):
         others = math.sqrt(total - count)

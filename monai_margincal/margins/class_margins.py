@@ -51,7 +51,7 @@ class ClassMargins:
     ) -> None:
         tensors = {}
         for what, values in (("negative", negative), ("positive", positive)):
-            tensor = torch.as_tensor(values, dtype=torch.float64).detach().cpu().clone()
+            tensor = torch.as_tensor(values, dtype=torch.float64, device="cpu").detach().clone()
             if tensor.ndim != 1 or len(tensor) < 2:
                 raise ValueError(
                     f"{what} has the shape {tuple(tensor.shape)}: expected (C,) with one margin for each of C >= 2 classes"

@@ -115,7 +115,7 @@ def class_union(matrix: Matrices) -> Matrices:
         >>> class_union(np.array([[8, 2], [1, 3]]))
         array([11,  6])
     """
-    return _in_kind(matrix, _union(torch.as_tensor(matrix)))
+    return _in_kind(matrix, _union(_tensor(matrix)))
 
 
 def class_iou(matrix: Matrices, absent: float = math.nan) -> Matrices:
@@ -135,7 +135,7 @@ def class_iou(matrix: Matrices, absent: float = math.nan) -> Matrices:
         >>> class_iou(np.array([[8, 2, 0], [0, 10, 0], [0, 0, 0]]), absent=1.0).round(4)
         array([0.8   , 0.8333, 1.    ])
     """
-    counts = torch.as_tensor(matrix)
+    counts = _tensor(matrix)
     return _in_kind(matrix, _share(counts, _union(counts), absent))
 
 
@@ -150,7 +150,7 @@ def class_recall(matrix: Matrices, absent: float = math.nan) -> Matrices:
         >>> class_recall(np.array([[1, 1], [0, 0]]), absent=1.0)
         array([0.5, 1. ])
     """
-    counts = torch.as_tensor(matrix)
+    counts = _tensor(matrix)
     return _in_kind(matrix, _share(counts, counts.sum(-1), absent))
 
 
@@ -165,7 +165,7 @@ def class_precision(matrix: Matrices, absent: float = math.nan) -> Matrices:
         >>> class_precision(np.array([[1, 1], [0, 1]]))
         array([1. , 0.5])
     """
-    counts = torch.as_tensor(matrix)
+    counts = _tensor(matrix)
     return _in_kind(matrix, _share(counts, counts.sum(-2), absent))
 
 
@@ -179,6 +179,11 @@ def _union(matrix: torch.Tensor) -> torch.Tensor:
 
 def _share(matrix: torch.Tensor, whole: torch.Tensor, absent: float) -> torch.Tensor:
     return torch.where(whole > 0, _hit(matrix).double() / whole.double(), absent)
+
+
+def _tensor(matrix: Matrices) -> torch.Tensor:
+    # `torch.as_tensor` would take it to the default device
+    return torch.from_numpy(matrix) if isinstance(matrix, np.ndarray) else matrix
 
 
 def _in_kind(matrix: Matrices, values: torch.Tensor) -> Matrices:

@@ -110,11 +110,11 @@ class DatasetIoU(CumulativeIterationMetric):
         """Forget everything counted so far."""
         super().reset()
         self._buffers = [[]]  # never None: a rank without images must take part in the exchange all the same
-        self._matrix = torch.zeros(self.num_classes, self.num_classes, dtype=torch.int64)
-        self._image_counts = torch.zeros(self.num_classes, dtype=torch.int64)
+        self._matrix = torch.zeros(self.num_classes, self.num_classes, dtype=torch.int64, device="cpu")
+        self._image_counts = torch.zeros(self.num_classes, dtype=torch.int64, device="cpu")
         self._synced_matrix = self._matrix
         self._synced_image_counts = self._image_counts
-        self._synced_iou = torch.empty(0, self.num_classes, dtype=torch.float64)
+        self._synced_iou = self._no_rows()
 
     @property
     def evaluated_classes(self) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ class DatasetIoU(CumulativeIterationMetric):
     def extend(self, *data: Any) -> None:
         """Add confusion matrices (B, C, C), one per image, as returned by a call."""
         (matrices,) = data
-        matrices = torch.as_tensor(matrices)
+        matrices = torch.as_tensor(matrices, device="cpu")
         expected = (self.num_classes, self.num_classes)
         if matrices.dim() != 3 or tuple(matrices.shape[1:]) != expected or matrices.is_floating_point():
             raise ValueError(
@@ -171,7 +171,7 @@ class DatasetIoU(CumulativeIterationMetric):
             )
         if not len(matrices):
             return
-        matrices = matrices.to("cpu", torch.int64)
+        matrices = matrices.to(torch.int64)
         iou = class_iou(matrices)
         self._image_counts += iou.isfinite().sum(0)
         self._matrix += matrices.sum(0)
@@ -183,7 +183,7 @@ class DatasetIoU(CumulativeIterationMetric):
     def append(self, *data: Any) -> None:
         """Add the confusion matrix (C, C) of one image."""
         (matrix,) = data
-        self.extend(torch.as_tensor(matrix)[None])
+        self.extend(torch.as_tensor(matrix, device="cpu")[None])
 
     def get_buffer(self) -> torch.Tensor:
         """Return the IoU of every image, float64 (images, C), over all ranks, for per-case reports.
@@ -222,13 +222,16 @@ class DatasetIoU(CumulativeIterationMetric):
         if self._synced:
             return
         (rows,) = self._buffers if self._buffers is not None else ([],)
-        own_rows = torch.stack(rows) if rows else torch.empty(0, self.num_classes, dtype=torch.float64)
+        own_rows = torch.stack(rows) if rows else self._no_rows()
         own_totals = torch.cat([self._matrix, self._image_counts[None]])[None]
         totals = evenly_divisible_all_gather(own_totals, concat=True).sum(0).cpu()
         self._synced_matrix, self._synced_image_counts = totals[:-1], totals[-1]
         self._synced_iou = evenly_divisible_all_gather(own_rows, concat=True).cpu()
         self._synced_tensors = [self._synced_iou]
         self._synced = True
+
+    def _no_rows(self) -> torch.Tensor:
+        return torch.empty(0, self.num_classes, dtype=torch.float64, device="cpu")
 
     def _require_data(self) -> None:
         if len(self) == 0:  # over all ranks

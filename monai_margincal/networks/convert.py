@@ -80,7 +80,7 @@ def _converted(state_dict: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], 
             weights[name] = value[:, :, None, None]  # a linear layer is a 1x1 convolution of one pixel
         elif name.endswith(".running_mean"):
             # only written since PyTorch 0.4.1, and without influence on the result
-            weights.setdefault(name.removesuffix("running_mean") + "num_batches_tracked", torch.tensor(0))
+            weights.setdefault(name.removesuffix("running_mean") + "num_batches_tracked", torch.tensor(0, device="cpu"))
     config = _config(weights)
     with torch.device("meta"):  # names and shapes only: no memory, no random numbers
         expected = COPLENet(**config).state_dict()

@@ -308,7 +308,7 @@ _REPORTS: dict[tuple[torch.device, str], torch.Tensor] = {}
 def _report_of(device: torch.device, num_classes: int, ignore_index: int | None, names: str) -> torch.Tensor:
     key = (device, _expectation(num_classes, ignore_index, names))
     if key not in _REPORTS:
-        _REPORTS[key] = torch.zeros(3, dtype=torch.int64, pin_memory=device.type == "cuda")
+        _REPORTS[key] = torch.zeros(3, dtype=torch.int64, device="cpu", pin_memory=device.type == "cuda")
     return _REPORTS[key]
 
 

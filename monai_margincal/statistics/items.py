@@ -297,5 +297,5 @@ def _channel_first(label: Any) -> Any:
 def _affine(label: Any) -> np.ndarray | None:
     if not isinstance(label, MetaTensor) or "affine" not in label.meta:
         return None
-    affine = np.asarray(torch.as_tensor(label.affine).cpu(), dtype=float)
+    affine = np.asarray(torch.as_tensor(label.affine, device="cpu"), dtype=float)
     return affine if affine.shape == (4, 4) and np.isfinite(affine).all() else None

@@ -57,7 +57,7 @@ class WarmUpLoss(nn.Module):
         self.epochs = int(epochs)
         # kept on the CPU, wherever `.to(device)` moves the rest: it is read in every step, which must not wait for the GPU
         self._epoch = 1
-        self.register_buffer("epoch", torch.tensor(1))
+        self.register_buffer("epoch", torch.tensor(1, device="cpu"))
 
     def set_epoch(self, epoch: int) -> WarmUpLoss:
         """Say which epoch is running, counted from 1; returns the loss."""

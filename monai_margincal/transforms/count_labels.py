@@ -181,9 +181,9 @@ def counts_in_meta(label: MetaTensor) -> list[ClassCounts]:
     """
     if not isinstance(label, MetaTensor) or COUNTS_KEY not in label.meta:
         raise ValueError(f"found no {COUNTS_KEY!r} in the label's meta data, expected a label that passed CountLabels")
-    counts = torch.as_tensor(label.meta[COUNTS_KEY])
-    ids = torch.as_tensor(label.meta[IDS_KEY])
-    ignored = torch.as_tensor(label.meta[IGNORED_KEY])
+    counts = torch.as_tensor(label.meta[COUNTS_KEY], device="cpu")
+    ids = torch.as_tensor(label.meta[IDS_KEY], device="cpu")
+    ignored = torch.as_tensor(label.meta[IGNORED_KEY], device="cpu")
     if counts.ndim == 1:
         counts, ids, ignored = counts[None], ids[None], ignored.reshape(1)
     return [
@@ -195,6 +195,6 @@ def counts_in_meta(label: MetaTensor) -> list[ClassCounts]:
 def _as_meta(counted: VoxelCounts) -> dict[str, torch.Tensor]:
     return {
         COUNTS_KEY: torch.from_numpy(counted.counts.copy()),
-        IDS_KEY: torch.tensor(counted.ids, dtype=torch.int64),
-        IGNORED_KEY: torch.tensor(counted.ignored, dtype=torch.int64),
+        IDS_KEY: torch.tensor(counted.ids, dtype=torch.int64, device="cpu"),
+        IGNORED_KEY: torch.tensor(counted.ignored, dtype=torch.int64, device="cpu"),
     }

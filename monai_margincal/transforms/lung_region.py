@@ -82,7 +82,7 @@ def find_lung_region(
     if volume.ndim != 3 or 0 in volume.shape:
         raise ValueError(f"expected an image of shape (X, Y, Z) without an empty axis, got {tuple(volume.shape)}")
     margin = _checked_margin(margin_mm)
-    matrix = np.eye(4) if affine is None else np.asarray(torch.as_tensor(affine).cpu(), dtype=np.float64)
+    matrix = np.eye(4) if affine is None else np.asarray(torch.as_tensor(affine, device="cpu"), dtype=np.float64)
     spacing = np.array(voxel_spacing(matrix))
     spacing[~(spacing > 0)] = 1.0
     left_right, slices = _anatomical_axes(matrix)

@@ -61,7 +61,7 @@ class AffineToRAS(Transform):
 
 
 def _flipped(affine: Any, signs: tuple[float, float, float]) -> torch.Tensor:
-    matrix = torch.as_tensor(affine, dtype=torch.float64).clone()
+    matrix = torch.as_tensor(affine, dtype=torch.float64, device="cpu").clone()
     rows = min(3, matrix.shape[0] - 1)
     matrix[:rows] *= torch.tensor(signs[:rows], dtype=torch.float64, device=matrix.device)[:, None]
     return matrix
