@@ -174,7 +174,10 @@ def _put(parser: ConfigParser, id: str, value: Any) -> None:
     holder = parser.get(above)
     if not isinstance(holder, dict | list):
         raise ValueError(f"--{id}: found no {above!r} in the configuration, expected a key of it")
-    holder[last if isinstance(holder, dict) else int(last)] = value
+    if isinstance(holder, dict):
+        holder[last] = value
+    else:
+        holder[int(last)] = value
     if not above:
         # as if it had been resolved already: MONAI would go on to read # and @ in the text
         resolved[id] = value

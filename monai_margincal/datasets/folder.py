@@ -31,7 +31,8 @@ def folder_datalist(
         root: the data set's folder.
         image: template of the images.
         label: template of the labels, or None for images without labels.
-        cases: a name or names: list only these cases, in this order; files of other cases are then not looked at. By default all, sorted by name.
+        cases: a name or names: list only these cases, in this order; files of other cases are then not looked at.
+            By default all, sorted by name.
 
     Returns:
         one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths.

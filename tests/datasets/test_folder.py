@@ -225,3 +225,21 @@ def test_templates_combine_with_every_layout(tmp_path):
             tmp_path / str(i), *(t.replace("{case}", c).replace(".*", ".nrrd") for c in "xy" for t in (image, label))
         )
         assert [item["case"] for item in folder_datalist(root, image, label)] == ["x", "y"]
+
+
+def test_what_is_no_path_no_pattern_or_one_name(tmp_path):
+    """In a configuration, where nobody has typed it; names may be numbers, and one needs no list."""
+    make(tmp_path, "images/7.nii", "images/True.nii")
+    with pytest.raises(TypeError, match="data set folder: found 2025, expected a path"):
+        folder_datalist(2025)
+    with pytest.raises(TypeError, match=r"the image pattern: found \{'case'\}, expected a text that holds \{case\}"):
+        folder_datalist(tmp_path, {"case"})
+    for cases in (7, "7", [7], ("7",)):
+        assert [item["case"] for item in folder_datalist(tmp_path, label=None, cases=cases)] == ["7"]
+    assert [item["case"] for item in folder_datalist(tmp_path, label=None, cases=True)] == ["True"]
+
+
+def test_a_pattern_may_begin_in_the_folder_itself(tmp_path):
+    make(tmp_path, "a.nii", "labels/a.nii", "%b/c.nii")
+    assert pairs(folder_datalist(tmp_path, "./{case}.*", "./labels/{case}.*")) == [("a", "a.nii", "a.nii")]
+    assert folder_datalist(tmp_path, "./%b/{case}.nii", None)[0]["case"] == "c"
