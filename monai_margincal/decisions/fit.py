@@ -41,7 +41,7 @@ def fit_class_offsets(
     Offsets from -4 to 4 in steps of 0.1 are tried, one class after the other, each class twice: for two classes that is exact.
     The gain is **cross-fitted** over the cases: offsets are chosen on all folds but one and scored on the one left out. An
     offset without which the cross-fitted score is not lower is left at 0, and so are all if together they gain nothing. So
-    argmax never becomes worse on paper only.
+    argmax never becomes worse on paper only. A class that no case has keeps 0.
 
     Each case is seen once. Kept of it are the logits, in single precision, of those voxels that some offsets can move: at most
     2.5 GiB in all; where more would be needed, every second voxel is dropped until they fit, with a warning.
@@ -91,7 +91,7 @@ def fit_class_offsets(
     goal = _Goal(score, pooled)
     zeros = [0.0] * num_classes
     before = np.stack([case.confusion(zeros) for case in votes])
-    gain, free = _cross_fitted(votes, goal, before, min(folds, len(votes)), progress)
+    gain, free = _cross_fitted(votes, goal, before, folds=min(folds, len(votes)), progress=progress)
     offsets = _searched(votes, goal, num_classes, free)
     after = np.stack([case.confusion(offsets) for case in votes])
     from .. import __version__
@@ -107,7 +107,8 @@ def fit_class_offsets(
             "folds": min(folds, len(votes)),
             "before": goal.per_class(before),
             "after": goal.per_class(after),
-            "cross_fitted_gain": gain,
+            # on all cases together the best offsets may be 0 where those of the folds were not
+            "cross_fitted_gain": gain if any(offsets) else 0.0,
             "software": f"monai_margincal {__version__}",
         },
     )
@@ -150,7 +151,7 @@ def _collected(cases: Iterable[Any], num_classes: int, ignore_index: int | None,
     bar = tqdm(cases, desc="looking at cases", unit="case", disable=None if progress else True)
     for number, case in enumerate(bar):
         logits, labels = case
-        votes.append(case_votes(logits, labels, num_classes, ignore_index, f"case {number}"))
+        votes.append(case_votes(logits, labels, num_classes, ignore_index=ignore_index, where=f"case {number}"))
         # what comes later is thinned as much as what is there
         while votes[-1].weight < votes[0].weight:
             votes[-1].thin()
@@ -161,7 +162,7 @@ def _collected(cases: Iterable[Any], num_classes: int, ignore_index: int | None,
         raise ValueError("cases: found none, expected at least one")
     if votes[0].weight > 1:
         warnings.warn(
-            f"the offsets are chosen on every {votes[0].weight}th of the voxels that they can move: all would need more than "
+            f"the offsets are chosen on one in {votes[0].weight} of the voxels that they can move: all of them need more than "
             f"{MOST_BYTES / 2**30:g} GiB",
             stacklevel=3,
         )
@@ -190,7 +191,8 @@ def _cross_fitted(
             "found one case, expected two or more: the gain cannot be cross-fitted, all offsets stay 0", stacklevel=3
         )
         return 0.0, []
-    every = list(range(1, num_classes))
+    # a class that no case has would be used as a place to put other classes' false positives
+    every = [k for k in range(1, num_classes) if before[:, k].any()]
     fitted: list[list[float]] = []
     for fold in tqdm(range(folds), desc="cross-fitting", unit="fold", disable=None if progress else True):
         fitted.append(_searched([c for n, c in enumerate(votes) if n % folds != fold], goal, num_classes, every))

@@ -17,9 +17,11 @@ from monai_margincal.decisions.case_votes import GRID, case_votes
 # steps of a tenth put logits exactly where the grid decides; the odd ones lie between
 LOGIT = st.one_of(st.integers(-60, 60).map(lambda tenth: tenth / 10), st.floats(-6, 6, width=32))
 
+CLASSES = st.integers(2, 4)
+
 
 @st.composite
-def cases(draw, classes=st.integers(2, 4), most=4):
+def cases(draw, classes=CLASSES, most=4):
     """Some cases of a few voxels."""
     c = draw(classes)
     found = []
@@ -102,11 +104,11 @@ def lesions(number, seed=0, shift=1.0, n=4000):
 
 
 def test_a_shift_that_all_cases_share_is_found_and_its_gain_is_real():
-    offsets = fit_class_offsets(lesions(8, shift=2.0), 2, progress=False)
+    offsets = fit_class_offsets(lesions(8, shift=4.0), 2, progress=False)
     known = offsets.fitted_on
     assert 1.0 <= offsets.offsets[1] <= 3.0
     assert known["cross_fitted_gain"] > 0.05
-    fresh = list(lesions(20, seed=1, shift=2.0))
+    fresh = list(lesions(20, seed=1, shift=4.0))
     plain = foreground([matrix(x.max(0).indices, y, 2) for x, y in fresh])
     decided = foreground([matrix(offsets(x, dim=0), y, 2) for x, y in fresh])
     assert decided - plain == pytest.approx(known["cross_fitted_gain"], abs=0.05)
@@ -132,13 +134,21 @@ def test_what_helps_on_paper_only_is_left_at_zero():
 def test_one_class_may_keep_its_offset_and_another_not():
     generator = torch.Generator().manual_seed(5)
     found = []
-    for logits, labels in lesions(6, shift=2.0):
+    for logits, labels in lesions(6, shift=4.0):
         third = torch.full_like(logits[:1], -9.0)  # never there, never near
         found.append((torch.cat([logits, third]), labels))
     del generator
     offsets = fit_class_offsets(found, 3, progress=False)
     assert offsets.offsets[1] > 0
     assert offsets.offsets[2] == 0
+
+
+def test_a_class_that_no_case_has_is_no_place_for_the_mistakes_of_others():
+    found = []
+    for logits, labels in lesions(6, shift=0.0):
+        third = logits[1:] - 1.0  # follows class 1: with an offset it would take half of its false positives
+        found.append((torch.cat([logits, third]), labels))
+    assert fit_class_offsets(found, 3, progress=False).offsets[2] == 0
 
 
 def test_one_case_proves_nothing():
@@ -165,28 +175,33 @@ def test_ignored_voxels_and_shapes():
 
 
 def test_thinned_to_what_memory_allows(monkeypatch):
-    everything = fit_class_offsets(lesions(6, shift=2.0), 2, progress=False)
-    monkeypatch.setattr(fit, "MOST_BYTES", 50_000)
-    with pytest.warns(UserWarning, match="the offsets are chosen on every 4th of the voxels that they can move"):
-        thinned = fit_class_offsets(lesions(6, shift=2.0), 2, progress=False)
-    assert thinned.offsets[1] == pytest.approx(everything.offsets[1], abs=0.6)
+    found = list(lesions(6, shift=4.0, n=50_000))
+    everything = fit_class_offsets(found, 2, progress=False)
+    needed = sum(case_votes(x, y, 2, None, "case").num_bytes for x, y in found)
+    monkeypatch.setattr(fit, "MOST_BYTES", needed // 3)
+    with pytest.warns(
+        UserWarning, match="the offsets are chosen on one in 4 of the voxels that they can move: all of them"
+    ):
+        thinned = fit_class_offsets(iter(found), 2, progress=False)
+    assert thinned.offsets[1] == pytest.approx(everything.offsets[1], abs=0.5)
+    assert thinned.fitted_on["voxels"] == pytest.approx(300_000, rel=0.01)
 
 
 @pytest.mark.parametrize(
     ("logits", "labels", "message"),
     [
-        ((1, 2, 5), (5,), r"case 0: found logits of shape \(1, 2, 5\), expected one case, channel first, of 2 classes"),
-        ((3, 5), (5,), r"case 0: found logits of shape \(3, 5\), expected one case, channel first, of 2 classes"),
+        ((1, 3, 5), (5,), r"case 0: found logits of shape \(1, 3, 5\), expected one case, channel first, of 3 classes"),
+        ((2, 5), (5,), r"case 0: found logits of shape \(2, 5\), expected one case, channel first, of 3 classes"),
         (
-            (2, 5),
+            (3, 5),
             (4,),
-            r"case 0: found labels of shape \(4,\) for logits of shape \(2, 5\), expected \(5,\) or \(1, 5\)",
+            r"case 0: found labels of shape \(4,\) for logits of shape \(3, 5\), expected \(5,\) or \(1, 5\)",
         ),
     ],
 )
 def test_shapes_that_would_be_misread_are_refused(logits, labels, message):
     with pytest.raises(ValueError, match=message):
-        fit_class_offsets([(torch.zeros(logits), torch.zeros(labels))], 2, progress=False)
+        fit_class_offsets([(torch.zeros(logits), torch.zeros(labels))], 3, progress=False)
 
 
 def test_other_faults_are_named():
