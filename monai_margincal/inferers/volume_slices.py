@@ -16,6 +16,8 @@ from monai.data import MetaTensor
 from monai.inferers import Inferer, sliding_window_inference
 from monai.utils import BlendMode, ensure_tuple_rep
 
+from ..decisions.class_offsets import ClassOffsets
+from ..decisions.decide_class import Offsets, as_class_offsets
 from ..ops import largest_class
 
 
@@ -37,7 +39,8 @@ class VolumeSliceInferer(Inferer):
         overlap: share of a window that its neighbour covers too, in [0, 1); only used for planes larger than ``roi_size``.
         mode: how overlapping windows are blended, "gaussian" (less weight near a window's edge) or "constant".
         device: where the output volume is assembled; by default where the input is. "cpu" keeps a large output off the GPU.
-        decide: give the class of every voxel instead of its logits.
+        decide: give the class of every voxel instead of its logits: True takes the largest logit; `ClassOffsets`, one number per
+            class or the path of their JSON file the largest sum of logit and offset.
         channels_last: hand planes to the network in channels-last memory, which convolutions on GPUs in half precision want
             (give the network the same layout: ``network.to(memory_format=torch.channels_last)``).
 
@@ -67,7 +70,7 @@ class VolumeSliceInferer(Inferer):
         overlap: float = 0.25,
         mode: BlendMode | str = BlendMode.GAUSSIAN,
         device: torch.device | str | None = None,
-        decide: bool = False,
+        decide: bool | Offsets = False,
         channels_last: bool = False,
     ) -> None:
         super().__init__()
@@ -80,7 +83,8 @@ class VolumeSliceInferer(Inferer):
         self.overlap = overlap
         self.mode = BlendMode(mode)
         self.device = device
-        self.decide = decide
+        self.decide = decide is not False and decide is not None
+        self.offsets = None if isinstance(decide, bool) else as_class_offsets(decide)
         self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
 
     def __call__(
@@ -128,7 +132,7 @@ class VolumeSliceInferer(Inferer):
                 batch = slice(first, min(first + self.sw_batch_size, depth))
                 planes = self._planes(slices[..., batch].movedim(-1, 0), window, network)
                 if self.decide:
-                    planes = _decided(planes)
+                    planes = _decided(planes, self.offsets)
                 if stacked is None:
                     # slices first: a batch is then one contiguous block of memory
                     shape = (volume.shape[0], depth, *planes.shape[1:])
@@ -162,7 +166,8 @@ class VolumeSliceInferer(Inferer):
         return cast(torch.Tensor, blended)  # one tensor in, one tensor out
 
 
-def _decided(logits: torch.Tensor) -> torch.Tensor:
-    """Class with the largest logit, (n, K, x, y) -> (n, 1, x, y), the first of equal ones."""
+def _decided(logits: torch.Tensor, offsets: ClassOffsets | None) -> torch.Tensor:
+    """Class with the largest logit, or sum of logit and offset, (n, K, x, y) -> (n, 1, x, y), the first of equal ones."""
     dtype = torch.uint8 if logits.shape[1] <= 256 else torch.int32
-    return largest_class(logits, keepdim=True).to(dtype)
+    decided = largest_class(logits) if offsets is None else offsets(logits)
+    return decided[:, None].to(dtype)

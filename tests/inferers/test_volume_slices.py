@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from monai.data import MetaTensor
 from monai.inferers import SliceInferer
 
+from monai_margincal.decisions import ClassOffsets
 from monai_margincal.inferers import VolumeSliceInferer
 
 IDENTITY = torch.nn.Identity()
@@ -205,3 +206,20 @@ def test_decisions_and_thousand_slices_need_memory_for_one_batch_only():
     assert output.shape == volume.shape
     assert torch.equal(output == 1, volume < 0.5)
     assert largest <= 8 * 2 * 16 * 16
+
+
+@pytest.mark.parametrize("form", ["offsets", "numbers", "file"])
+def test_it_decides_with_offsets_as_whole_logits_would(form, tmp_path):
+    offsets = ClassOffsets([0.0, 1.5, -0.5])
+    offsets.to_json(tmp_path / "decision.json")
+    given = {"offsets": offsets, "numbers": [0.0, 1.5, -0.5], "file": str(tmp_path / "decision.json")}[form]
+    network = torch.nn.Conv2d(1, 3, 3, padding=1)
+    volume = torch.randn(2, 1, 20, 18, 5)
+    with torch.no_grad():
+        decided = VolumeSliceInferer(sw_batch_size=2, decide=given)(volume, network)
+        logits = VolumeSliceInferer(sw_batch_size=2)(volume, network)
+    assert decided.dtype == torch.uint8
+    assert torch.equal(decided[:, 0].long(), offsets(logits))
+    assert not torch.equal(decided, VolumeSliceInferer(decide=True)(volume, network))
+    with pytest.raises(ValueError, match="expected 2 classes"):
+        VolumeSliceInferer(decide=[0.0, 1.0])(volume, network)

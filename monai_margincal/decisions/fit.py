@@ -1,0 +1,214 @@
+"""Choose one offset per class on validation cases, and keep only what helps on cases that it was not chosen on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from ..metrics import class_iou
+from .case_votes import GRID, CaseVotes, case_votes
+from .class_offsets import ClassOffsets
+
+__all__ = ["fit_class_offsets"]
+
+#: Logits of the voxels that offsets can move are kept up to this size; beyond it every second voxel is dropped.
+MOST_BYTES = 5 << 29
+
+_ROUNDS = 2
+_VALUES = GRID.tolist()
+_ZERO = len(GRID) // 2
+#: Scores closer than this are equal: sums of the same numbers in another order differ by less.
+_EQUAL = 1e-12
+
+
+def fit_class_offsets(
+    cases: Iterable[tuple[torch.Tensor, torch.Tensor]],
+    num_classes: int,
+    score: Literal["iou", "dice"] = "iou",
+    pooled: bool = True,
+    ignore_index: int | None = None,
+    folds: int = 5,
+    class_names: Sequence[str] | None = None,
+    progress: bool = True,
+) -> ClassOffsets:
+    """Fit offsets so that the mean score of the foreground classes becomes largest.
+
+    Offsets from -4 to 4 in steps of 0.1 are tried, one class after the other, each class twice: for two classes that is exact.
+    The gain is **cross-fitted** over the cases: offsets are chosen on all folds but one and scored on the one left out. An
+    offset without which the cross-fitted score is not lower is left at 0, and so are all if together they gain nothing. So
+    argmax never becomes worse on paper only. A class that no case has keeps 0.
+
+    Each case is seen once. Kept of it are the logits, in single precision, of those voxels that some offsets can move: at most
+    2.5 GiB in all; where more would be needed, every second voxel is dropped until they fit, with a warning.
+
+    Args:
+        cases: yields (logits, labels) per case: logits (C, ...) on any device, or (1, ...) for two classes (the logit of class
+            1 against 0); labels are class indices (...) or (1, ...).
+        num_classes: C, background included.
+        score: "iou" or "dice".
+        pooled: score of one confusion matrix over all cases, a class that occurs nowhere counting as 1; False: mean over the
+            cases, classes that a case neither has nor is given left out.
+        ignore_index: label of voxels that do not count.
+        folds: parts for the cross-fit; with fewer cases every case is a part.
+        class_names: what the classes are called, for the result.
+        progress: show a progress bar; none is shown when standard error is no terminal.
+
+    Returns:
+        `ClassOffsets`, whose ``fitted_on`` says: ``cases``, ``voxels``, ``score``, ``pooled``, ``folds``, ``before`` and
+        ``after`` (score per class on these cases, None where it has none), ``cross_fitted_gain`` (of the foreground mean, 0 or
+        more) and ``software``.
+
+    Raises:
+        ValueError: there is no case, a case is no case of C classes, a label is no class; an argument is out of range.
+
+    Warns:
+        UserWarning: there is but one case, so that nothing can be cross-fitted and all offsets stay 0; or voxels were dropped.
+
+    Source: for two classes and the pooled IoU, J at its largest, the best threshold is J / (1 + J), so below 1/2: from setting
+    the derivative of the IoU with respect to adding one voxel to 0. docs/study has what offsets were worth on real data.
+
+    Example:
+        >>> logits = torch.tensor([[1.0, 1.0, 1.0, 1.0], [0.0, 0.7, 0.8, -3.0]])  # argmax never says class 1
+        >>> labels = torch.tensor([0, 1, 1, 0])
+        >>> offsets = fit_class_offsets([(logits, labels), (logits + 1, labels)], num_classes=2)
+        >>> offsets
+        ClassOffsets(0: +0, 1: +0.4)
+        >>> offsets.fitted_on["before"], offsets.fitted_on["after"], offsets.fitted_on["cross_fitted_gain"]
+        ([0.5, 0.0], [1.0, 1.0], 1.0)
+    """
+    if num_classes < 2:
+        raise ValueError(f"num_classes: found {num_classes}, expected 2 or more")
+    if score not in ("iou", "dice"):
+        raise ValueError(f"score: found {score!r}, expected 'iou' or 'dice'")
+    if folds < 2:
+        raise ValueError(f"folds: found {folds}, expected 2 or more")
+    votes = _collected(cases, num_classes, ignore_index, progress)
+    goal = _Goal(score, pooled)
+    zeros = [0.0] * num_classes
+    before = np.stack([case.confusion(zeros) for case in votes])
+    gain, free = _cross_fitted(votes, goal, before, folds=min(folds, len(votes)), progress=progress)
+    offsets = _searched(votes, goal, num_classes, free)
+    after = np.stack([case.confusion(offsets) for case in votes])
+    from .. import __version__
+
+    return ClassOffsets(
+        offsets,
+        class_names,
+        {
+            "cases": len(votes),
+            "voxels": int(before.sum()),
+            "score": score,
+            "pooled": pooled,
+            "folds": min(folds, len(votes)),
+            "before": goal.per_class(before),
+            "after": goal.per_class(after),
+            # on all cases together the best offsets may be 0 where those of the folds were not
+            "cross_fitted_gain": gain if any(offsets) else 0.0,
+            "software": f"monai_margincal {__version__}",
+        },
+    )
+
+
+class _Goal:
+    """The score that is to become largest."""
+
+    def __init__(self, score: str, pooled: bool) -> None:
+        self.score = score
+        self.pooled = pooled
+
+    def __call__(self, confusions: np.ndarray) -> np.ndarray:
+        """Foreground mean (...) of confusion matrices per case (N, ..., C, C)."""
+        if self.pooled:
+            return self._of(confusions.sum(0), absent=1.0)[..., 1:].mean(-1)
+        per_class = self._of(confusions, absent=np.nan)[..., 1:]
+        with warnings.catch_warnings():
+            # a case without foreground in truth and prediction has no score
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return np.nan_to_num(np.nanmean(np.nanmean(per_class, axis=-1), axis=0), nan=1.0)
+
+    def per_class(self, confusions: np.ndarray) -> list[float | None]:
+        """Score per class (C,) over the cases (N, C, C); None for a class that has none."""
+        if self.pooled:
+            values = self._of(confusions.sum(0), absent=np.nan)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                values = np.nanmean(self._of(confusions, absent=np.nan), axis=0)
+        return [None if np.isnan(value) else float(value) for value in values]
+
+    def _of(self, confusions: np.ndarray, absent: float) -> np.ndarray:
+        iou = class_iou(confusions, absent=absent)
+        return iou if self.score == "iou" else 2 * iou / (1 + iou)
+
+
+def _collected(cases: Iterable[Any], num_classes: int, ignore_index: int | None, progress: bool) -> list[CaseVotes]:
+    votes: list[CaseVotes] = []
+    bar = tqdm(cases, desc="looking at cases", unit="case", disable=None if progress else True)
+    for number, case in enumerate(bar):
+        logits, labels = case
+        votes.append(case_votes(logits, labels, num_classes, ignore_index=ignore_index, where=f"case {number}"))
+        # what comes later is thinned as much as what is there
+        while votes[-1].weight < votes[0].weight:
+            votes[-1].thin()
+        while sum(one.num_bytes for one in votes) > MOST_BYTES:
+            for one in votes:
+                one.thin()
+    if not votes:
+        raise ValueError("cases: found none, expected at least one")
+    if votes[0].weight > 1:
+        warnings.warn(
+            f"the offsets are chosen on one in {votes[0].weight} of the voxels that they can move: all of them need more than "
+            f"{MOST_BYTES / 2**30:g} GiB",
+            stacklevel=3,
+        )
+    return votes
+
+
+def _searched(votes: Sequence[CaseVotes], goal: _Goal, num_classes: int, free: Sequence[int]) -> list[float]:
+    """Offsets, found class by class; those of classes that are not free stay 0."""
+    offsets = [0.0] * num_classes
+    for _ in range(_ROUNDS if num_classes > 2 else 1):
+        for k in free:
+            quality = goal(np.stack([case.confusions(offsets, k) for case in votes]))
+            best = np.flatnonzero(quality >= quality.max() - _EQUAL)
+            # among equals the one nearest to where it was, which is 0 at first
+            offsets[k] = min((_VALUES[place] for place in best), key=lambda value: abs(value - offsets[k]))
+    return offsets
+
+
+def _cross_fitted(
+    votes: Sequence[CaseVotes], goal: _Goal, before: np.ndarray, folds: int, progress: bool
+) -> tuple[float, list[int]]:
+    """Gain on cases that the offsets were not chosen on, and the classes whose offsets contribute to it."""
+    num_classes = before.shape[-1]
+    if len(votes) < 2:
+        warnings.warn(
+            "found one case, expected two or more: the gain cannot be cross-fitted, all offsets stay 0", stacklevel=3
+        )
+        return 0.0, []
+    # a class that no case has would be used as a place to put other classes' false positives
+    every = [k for k in range(1, num_classes) if before[:, k].any()]
+    fitted: list[list[float]] = []
+    for fold in tqdm(range(folds), desc="cross-fitting", unit="fold", disable=None if progress else True):
+        fitted.append(_searched([c for n, c in enumerate(votes) if n % folds != fold], goal, num_classes, every))
+    plain = float(goal(before))
+
+    def gain(classes: Sequence[int]) -> float:
+        left_out = [
+            case.confusion([fitted[n % folds][k] if k in classes else 0.0 for k in range(num_classes)])
+            for n, case in enumerate(votes)
+        ]
+        return float(goal(np.stack(left_out))) - plain
+
+    kept = [k for k in every if any(offsets[k] for offsets in fitted)]
+    best = gain(kept)
+    for k in list(kept):
+        without = [other for other in kept if other != k]
+        if (less := gain(without)) >= best - _EQUAL:
+            kept, best = without, less
+    return (best, kept) if best > _EQUAL else (0.0, [])
