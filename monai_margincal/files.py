@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from .streams import is_stream, open_stream, own_descriptor
 
 try:
     import fcntl
@@ -18,18 +22,28 @@ except ImportError:  # Windows has no such locks
 _PATIENCE = 120.0
 
 
+#: of the bytes in the name of the temporary file; file systems take 255
+_LONGEST_NAME = 240
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``path``; rename it over ``path`` when the block ends without an error.
 
     A reader sees the old file or the new one, never a half of either, also when the process is killed or the disk fills up.
-    The temporary name keeps all suffixes of ``path``, because image writers choose their format by them.
+    The temporary name keeps all suffixes of ``path``, because image writers choose their format by them. Of a link, the file
+    that it points to is replaced. What is no file (a pipe, a terminal, ``/dev/stdout``, a shell's ``>(...)``) is written
+    straight, from a temporary file elsewhere.
 
     Args:
         path: the file to write; its folder is made if it is missing.
 
     Yields:
         the path to write to.
+
+    Raises:
+        OSError: the file cannot be written (no space, no permission, a folder, a named pipe that nobody reads); the message
+            names ``path``.
 
     Example:
         >>> import pathlib, tempfile
@@ -39,21 +53,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         >>> target.read_text()
         'whole'
     """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    suffix = "".join(target.suffixes)
-    handle, name = tempfile.mkstemp(
-        prefix=f".{target.name[: len(target.name) - len(suffix)]}-", suffix=suffix, dir=target.parent
-    )
-    os.close(handle)
+    if is_stream(path):
+        with tempfile.TemporaryDirectory() as folder:
+            beside = Path(folder, Path(path).name)
+            yield beside
+            with _naming(path), open_stream(path) as stream, beside.open("rb") as content:
+                shutil.copyfileobj(content, stream)
+        return
+    with _naming(path):
+        target = Path(os.path.realpath(path))
+        _nearest_folder(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        suffix = "".join(target.suffixes)
+        stem = target.name[: len(target.name) - len(suffix)]
+        if len(os.fsencode(target.name)) > _LONGEST_NAME - len(".-12345678"):
+            stem, suffix = "", target.name[-_LONGEST_NAME // 5 :]
+        handle, name = tempfile.mkstemp(prefix=f".{stem}-", suffix=suffix, dir=target.parent)
+        os.close(handle)
     beside = Path(name)
     try:
-        yield beside
-        # mkstemp makes files private; an ordinary new file follows the umask
-        umask = os.umask(0)
-        os.umask(umask)
-        beside.chmod(0o666 & ~umask)
-        beside.replace(target)
+        with _naming(path, beside):
+            yield beside
+            # mkstemp makes files private; an ordinary new file follows the umask
+            umask = os.umask(0)
+            os.umask(umask)
+            beside.chmod(0o666 & ~umask)
+            beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
 
@@ -62,11 +87,45 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write ``text`` as UTF-8 to ``path``, whole or not at all.
 
     Args:
-        path: the file to write; an existing one is replaced.
+        path: the file to write; an existing one is replaced. See `replacing` for what is no file.
         text: its new content; see `printable` for names of files in it.
+
+    Raises:
+        OSError: the file cannot be written; the message names it.
     """
     with replacing(path) as beside:
         beside.write_text(printable(text), encoding="utf-8")
+
+
+def expect_writable(path: str | os.PathLike[str]) -> None:
+    """Raise now, before hours of work, what writing ``path`` would raise afterwards; nothing is left behind.
+
+    Args:
+        path: the file that is going to be written with `replacing`.
+
+    Raises:
+        OSError: its folder cannot be made or written, the disk is full, or it is a folder; the message names ``path``.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> note = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
+        >>> expect_writable(note)
+        >>> _ = note.write_text("a file is no folder")
+        >>> expect_writable(note / "counts.json")
+        Traceback (most recent call last):
+        NotADirectoryError: ...note.txt/counts.json: cannot be written: ...note.txt is a file, expected a folder
+    """
+    with _naming(path):
+        number = own_descriptor(path)
+        if number is not None:
+            os.fstat(number)
+        if is_stream(path):
+            return
+        target = Path(os.path.realpath(path))
+        folder = _nearest_folder(target)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(4096))
+            probe.flush()
 
 
 def printable(text: str) -> str:
@@ -167,3 +226,30 @@ def _is_open_as(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
         return False
+
+
+def _nearest_folder(target: Path) -> Path:
+    """The folder of a file to be written, or where it has none yet, the one that it is going to be made in."""
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "found a folder, expected a file")
+    folder = target.parent
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is a file, expected a folder")
+    return folder
+
+
+@contextlib.contextmanager
+def _naming(path: str | os.PathLike[str], beside: Path | None = None) -> Iterator[None]:
+    """Let errors of the operating system name ``path``; where ``beside`` is given, those that are about another file pass."""
+    try:
+        yield
+    except OSError as error:
+        if beside is not None and error.filename not in (None, str(beside)):
+            raise
+        # the constructor knows which number makes which class
+        kind = OSError if error.errno is None else type(OSError(error.errno, ""))
+        named = kind(f"{Path(path)}: cannot be written: {error.strerror or error}")
+        named.errno = error.errno
+        raise named from error

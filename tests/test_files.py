@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from monai_margincal.files import locked, printable, replacing, write_text
+from monai_margincal.files import expect_writable, locked, printable, replacing, write_text
 
 
 def test_an_error_leaves_the_old_file_and_no_rest(tmp_path):
@@ -109,3 +110,62 @@ def test_names_that_are_no_utf8_can_be_written(tmp_path, name, shown):
     write_text(tmp_path / "a.csv", os.fsdecode(name))
     assert (tmp_path / "a.csv").read_text(encoding="utf-8") == shown
     assert printable("\ud800x") == "\\ud800x", "half a character from elsewhere"
+
+
+def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real" / "a.txt")
+    for text in ("old", "new"):
+        write_text(tmp_path / "link.txt", text)
+        assert (tmp_path / "link.txt").is_symlink()
+        assert (tmp_path / "real" / "a.txt").read_text() == text
+    assert [path.name for path in (tmp_path / "real").iterdir()] == ["a.txt"]
+
+
+def test_a_name_that_fills_what_a_file_system_takes(tmp_path):
+    for name in ("x" * 251 + ".txt", "1.2.840." * 30 + "nii.gz", "ä" * 120 + ".json"):
+        write_text(tmp_path / name, "whole")
+        assert (tmp_path / name).read_text() == "whole"
+
+
+def test_bytes_of_a_name_in_another_encoding_can_be_written(tmp_path):
+    write_text(tmp_path / "a.html", os.fsdecode(b"L\xf6sung.nii"))
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == "L\\xf6sung.nii"
+
+
+@pytest.mark.parametrize("write", [expect_writable, lambda path: write_text(path, "x")], ids=["before", "after"])
+def test_what_cannot_be_written_is_named(tmp_path, write):
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(NotADirectoryError, match=r"note/a\.json: cannot be written: "):
+        write(tmp_path / "note" / "a.json")
+    with pytest.raises(IsADirectoryError, match="found a folder, expected a file"):
+        write(tmp_path)
+    with pytest.raises(OSError, match=r"^/proc/a\.json: cannot be written: "):
+        write("/proc/a.json")
+    with pytest.raises(OSError, match=r"^/dev/fd/987: cannot be written: Bad file descriptor"):
+        write("/dev/fd/987")
+
+
+def test_looking_leaves_nothing(tmp_path):
+    expect_writable(tmp_path / "new" / "folder" / "a.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_about_another_file_keeps_its_own_name(tmp_path):
+    def read_another():
+        with replacing(tmp_path / "a.json"):
+            (tmp_path / "source").read_text()
+
+    with pytest.raises(FileNotFoundError, match=r"source'$"):
+        read_another()
+
+
+def test_a_full_disk_is_named(tmp_path):
+    def fill():
+        with replacing(tmp_path / "a.json"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"a\.json: cannot be written: No space left on device") as raised:
+        fill()
+    assert raised.value.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []

@@ -7,12 +7,14 @@ was expected.
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from ..errors import root_message
+from .console import Console
 
 __all__ = ["main"]
 
@@ -61,20 +63,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         the exit status.
     """
-    arguments = build_parser().parse_args(argv)
+    output, errors = Console(sys.stdout), Console(sys.stderr)
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors), _warnings_in_one_line():
+        try:
+            return _run(argv, output)
+        finally:
+            output.flush()
+            errors.flush()
+
+
+@contextlib.contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Which line of which module warns is nothing that a user of the command line asks for."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"margincal: warning: {message}\n"
     try:
-        arguments.run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # the reader (head, less) is gone, so there is nobody to write to
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+def _run(argv: Sequence[str] | None, output: Console) -> int:
+    try:
+        arguments = build_parser().parse_args(argv)
+        return _run_verb(arguments, output)
     except KeyboardInterrupt:
         print("margincal: interrupted", file=sys.stderr)
         return 130
+
+
+def _run_verb(arguments: argparse.Namespace, output: Console) -> int:
+    command = f"margincal {arguments.verb}"
+    try:
+        arguments.run(arguments)
     except Exception as error:
         if arguments.debug:
             raise
-        print(f"margincal {arguments.verb}: {root_message(error)}", file=sys.stderr)
+        print(f"{command}: {root_message(error)}", file=sys.stderr)
+        return 1
+    output.flush()
+    if output.error is not None:
+        # the reader (head, less) may be gone, so there is nobody to write to
+        if not isinstance(output.error, BrokenPipeError):
+            print(f"{command}: standard output: cannot be written: {output.error.strerror}", file=sys.stderr)
         return 1
     return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..extras import require
@@ -41,6 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
         require("matplotlib", extra="experiments", purpose="the report of a study")
     from ..experiments import Study, run_study, write_study_report
     from ..experiments.runner import record_path
+    from ..files import expect_writable
 
     study = Study.from_file(arguments.config, dict(_setting(text) for text in arguments.set))
     cells = study.cells()
@@ -55,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
         for cell in cells:
             print(f"{cell.key}  {'finished' if record_path(arguments.output, cell).is_file() else '-':<8}  {cell.name}")
         return
+    expect_writable(Path(arguments.output) / "report.html")
     errors: dict[str, str] = {}
     if not arguments.no_training:
         quiet = sys.stderr.isatty()  # a progress bar is shown instead

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from .console import printing_beside
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
@@ -20,12 +22,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Load safely, convert, check with a strict load, write."""
     import torch
 
-    from ..files import replacing
+    from ..errors import naming_files
+    from ..files import expect_writable, replacing
     from ..networks import COPLENet, convert_coplenet_state_dict, coplenet_config_of
+    from ..streams import is_stream
 
     source, target = Path(arguments.input), Path(arguments.output)
-    if target.exists():
+    if target.exists() and not is_stream(target):
         raise FileExistsError(f"{target} exists and is not overwritten")
+    expect_writable(target)
     if not source.is_file():
         raise FileNotFoundError(f"{source}: no such file, expected a checkpoint")
     try:
@@ -38,6 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
         COPLENet(**config).load_state_dict(state_dict)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
-    with replacing(target) as beside:
+    # torch's own writer says of a full disk neither the file nor that
+    with naming_files(target, "cannot be written", raises=OSError), replacing(target) as beside:
         torch.save(state_dict, beside)
-    print(f"{target}: COPLENet({', '.join(f'{key}={value!r}' for key, value in config.items())})")
+    with printing_beside(arguments.output):
+        print(f"{target}: COPLENet({', '.join(f'{key}={value!r}' for key, value in config.items())})")

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .console import printing_beside
 from .table import format_table
 
 
@@ -43,43 +44,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Count or merge, print the table, write the files."""
-    if arguments.merge:
-        if arguments.report:
-            raise ValueError(
-                "--report with --merge: expected `margincal report` on the merged counts, which know no files"
-            )
-        merged = _merged(arguments.paths)
-        _show(merged.named(arguments.names) if arguments.names else merged, arguments)
-        return
-    from ..statistics import scan_labels
+    """Count or merge, write the files, print the table."""
+    if arguments.merge and arguments.report:
+        raise ValueError("--report with --merge: expected `margincal report` on the merged counts, which know no files")
+    _expect_writable(arguments)
+    with printing_beside(arguments.output, arguments.report):
+        if arguments.merge:
+            merged = _merged(arguments.paths)
+            _deliver(merged.named(arguments.names) if arguments.names else merged, None, arguments)
+            return
+        from ..statistics import scan_labels
 
-    with _process_group() as rank:
-        scan = scan_labels(
-            _data_of(arguments),
-            key=arguments.key,
-            num_classes=arguments.num_classes,
-            ids=arguments.ids,
-            ignore_index=arguments.ignore_index,
-            num_workers=arguments.workers,
-            cache_dir=arguments.cache,
-            on_error=arguments.on_error,
-        )
-    if rank > 0:
-        return
-    if arguments.names:
-        scan = dataclasses.replace(scan, counts=scan.counts.named(arguments.names))
-    _show(scan.counts, arguments)
-    for failure in scan.failures:
-        print(f"left out: {failure.message}")
+        with _process_group() as rank:
+            scan = scan_labels(
+                _data_of(arguments),
+                key=arguments.key,
+                num_classes=arguments.num_classes,
+                ids=arguments.ids,
+                ignore_index=arguments.ignore_index,
+                num_workers=arguments.workers,
+                cache_dir=arguments.cache,
+                on_error=arguments.on_error,
+            )
+        if rank > 0:
+            return
+        if arguments.names:
+            scan = dataclasses.replace(scan, counts=scan.counts.named(arguments.names))
+        _deliver(scan.counts, scan, arguments)
+
+
+def _expect_writable(arguments: argparse.Namespace) -> None:
+    """Say before the count what could not be written after it."""
+    from ..counting.class_counts import ClassCounts
+
+    if arguments.output:
+        ClassCounts.expect_replaceable(arguments.output)
+    if arguments.report:
+        from ..statistics.report.page import expect_replaceable
+
+        expect_replaceable(arguments.report)
+        if arguments.output and os.path.realpath(arguments.output) == os.path.realpath(arguments.report):
+            raise ValueError(f"{arguments.report}: found it as --output and as --report, expected two files")
+
+
+def _deliver(counts: Any, scan: Any, arguments: argparse.Namespace) -> None:
+    """Write the files first, then print: what cannot be printed is not lost."""
+    if arguments.output:
+        counts.to_json(arguments.output)
     if arguments.report:
         from ..statistics.report import write_report
 
         write_report(scan, arguments.report)
-        print(f"written: {arguments.report}")
-
-
-def _show(counts: Any, arguments: argparse.Namespace) -> None:
     rows = zip(counts.labels, counts.counts, counts.frequencies, strict=True)
     table = [[label, f"{n:,}", f"{share:.4%}"] for label, n, share in rows]
     if counts.cases:
@@ -89,18 +104,23 @@ def _show(counts: Any, arguments: argparse.Namespace) -> None:
     if counts.ignored:
         print(f"ignored voxels: {counts.ignored:,}")
     print(f"counted: {counts.source}")
-    if arguments.output:
-        counts.to_json(arguments.output)
-        print(f"written: {arguments.output}")
+    for failure in scan.failures if scan is not None else ():
+        print(f"left out: {failure.message}")
+    for path in filter(None, (arguments.output, arguments.report)):
+        print(f"written: {path}")
 
 
 def _merged(paths: list[str]) -> Any:
     """Add up the files; where cases share names, the name of their file tells them apart."""
     from ..counting.class_counts import ClassCounts
 
+    first: dict[str, str] = {}
+    for path in paths:
+        place = os.path.realpath(path)
+        if place in first:
+            raise ValueError(f"--merge: {path}: found a file twice, first as {first[place]}, expected every file once")
+        first[place] = path
     parts = {path: ClassCounts.from_json(path) for path in paths}
-    if len(parts) < len(paths):
-        raise ValueError(f"--merge of {paths}: found a file twice, expected every file once")
     names = [case for part in parts.values() for case in part.cases or ()]
     if len(set(names)) < len(names):
         stems = [Path(path).stem for path in parts]

@@ -12,6 +12,8 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+from .console import printing_beside
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
@@ -32,11 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """List the cases and write the file."""
-    from ..files import write_text
+    from ..files import expect_writable, write_text
+    from ..streams import is_stream
 
     output = Path(arguments.output)
-    if output.exists():
+    if output.exists() and not is_stream(output):
         raise FileExistsError(f"{output} exists and is not overwritten")
+    expect_writable(output)
     sections = _uestc(arguments) if arguments.kind == "uestc-covid19" else _folder(arguments)
     base = output.absolute().parent
     content = {
@@ -46,7 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
         for section, items in sections.items()
     }
     write_text(output, json.dumps(content, indent=1) + "\n")
-    print(f"{output}: " + ", ".join(f"{len(items)} {section}" for section, items in sections.items()))
+    with printing_beside(arguments.output):
+        print(f"{output}: " + ", ".join(f"{len(items)} {section}" for section, items in sections.items()))
 
 
 def _folder(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from .console import printing_beside
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
@@ -26,13 +28,14 @@ def run(arguments: argparse.Namespace) -> None:
     from ..counting.class_counts import ClassCounts
     from ..statistics.report import write_report
 
-    write_report(
-        ClassCounts.from_json(arguments.counts),
-        arguments.output,
-        transformed=None if arguments.transformed is None else ClassCounts.from_json(arguments.transformed),
-        json_path=arguments.json,
-        tau=arguments.tau,
-        upsilon=arguments.upsilon,
-        normalization=arguments.normalization,
-    )
-    print(f"written: {arguments.output}")
+    with printing_beside(arguments.output, arguments.json):
+        write_report(
+            ClassCounts.from_json(arguments.counts),
+            arguments.output,
+            transformed=None if arguments.transformed is None else ClassCounts.from_json(arguments.transformed),
+            json_path=arguments.json,
+            tau=arguments.tau,
+            upsilon=arguments.upsilon,
+            normalization=arguments.normalization,
+        )
+        print(f"written: {arguments.output}")

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..files import write_text
+from ..files import expect_writable, write_text
+from ..streams import is_stream
 
 __all__ = ["ClassCounts", "as_class_counts"]
 
@@ -82,7 +83,11 @@ class ClassCounts:
         if len(set(labels)) != len(labels):
             raise ValueError(f"ids must be distinct, found {_repeated(labels)} more than once")
         if names is not None:
-            if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+            if (
+                isinstance(names, str)
+                or not isinstance(names, Iterable)
+                or not all(isinstance(name, str) and name for name in names)
+            ):
                 raise ValueError(f"names must be non-empty strings, one per class, found {names!r}")
             if len(names) != len(values):
                 raise ValueError(
@@ -95,7 +100,11 @@ class ClassCounts:
         self._names = None if names is None else tuple(names[i] for i in order)
         self._counts = _frozen([values[i] for i in order])
         self._ignored = _integers([ignored], "ignored")[0]
+        if not isinstance(source, (str, type(None))):
+            raise TypeError(f"source must be one line of text, found {source!r}")
         self._source = source
+        if not isinstance(cases, (Mapping, type(None))):
+            raise TypeError(f"cases must be a mapping of counts per case, found {cases!r}")
         self._cases = None if cases is None else self._checked_cases(cases, order)
 
     def _checked_cases(self, cases: Mapping[str, Sequence[int]], order: list[int]) -> dict[str, tuple[int, ...]]:
@@ -285,16 +294,32 @@ class ClassCounts:
 
         Raises:
             FileExistsError: the file exists and holds something else.
+            OSError: the file cannot be written; the message names it.
         """
+        ClassCounts.expect_replaceable(path)
+        write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+
+    @staticmethod
+    def expect_replaceable(path: str | os.PathLike[str]) -> None:
+        """Raise now what `to_json` would raise, before there is anything to write.
+
+        Args:
+            path: the file that is going to be written.
+
+        Raises:
+            FileExistsError: the file exists and holds something else than class counts.
+            OSError: the file cannot be written; the message names it.
+        """
+        expect_writable(path)
         target = Path(path)
-        if target.exists():
-            try:
-                ClassCounts.from_json(target)
-            except ValueError as error:
-                raise FileExistsError(
-                    f"{target} exists and is not a file of class counts, so it is not overwritten ({error})"
-                ) from error
-        write_text(target, json.dumps(self.to_dict(), indent=1) + "\n")
+        if is_stream(target) or not target.exists():
+            return
+        try:
+            ClassCounts.from_json(target)
+        except ValueError as error:
+            raise FileExistsError(
+                f"{target} exists and is not a file of class counts, so it is not overwritten ({error})"
+            ) from error
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> ClassCounts:
@@ -309,7 +334,7 @@ class ClassCounts:
             content = json.loads(target.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(f"{target}: no such file, expected a JSON file of class counts") from None
-        except (ValueError, IsADirectoryError) as error:
+        except (ValueError, RecursionError, IsADirectoryError) as error:
             raise ValueError(f"{target}: expected a JSON file of class counts, found {error}") from error
         return cls.from_dict(content, str(target))
 

@@ -48,7 +48,7 @@ def read_datalist(
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{file}: no such file, expected a data list in JSON") from None
-    except ValueError as error:
+    except (ValueError, RecursionError, IsADirectoryError) as error:
         raise ValueError(f"{file}: found {error}, expected a data list in JSON") from error
     if plain_list and isinstance(content, list):
         content = dict.fromkeys(sections, content)
@@ -64,6 +64,10 @@ def read_datalist(
             filled = sorted(name for name, cases in content.items() if cases and isinstance(cases, list))
             raise ValueError(
                 f"{file}: found no case in section {section!r} (sections with cases: {filled}), expected at least one"
+            )
+        if not isinstance(content[section], list):
+            raise ValueError(
+                f"{file}: found a {type(content[section]).__name__} as section {section!r}, expected a list of cases"
             )
         found[section] = []
         for case in content[section]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..errors import naming_files
 from ..extras import require
 from ..files import replacing, write_text
 from .cases import class_counts
@@ -60,15 +61,23 @@ def load_record(output: str | os.PathLike[str], cell: Cell) -> dict[str, Any] | 
     """The stored result of a cell, or None.
 
     Raises:
-        ValueError: the file is not the record of this cell.
+        ValueError: the file is not the record of this cell, or is damaged.
     """
     path = record_path(output, cell)
     if not path.is_file():
         return None
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read_record(path)
     if record.get("description") != cell.description:
         raise ValueError(f"{path}: found the record of another cell, expected that of {cell.name}")
     return record
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    with naming_files(path, "cannot be read, expected the record of a cell", raises=ValueError):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict):
+            raise ValueError(f"{path}: found a {type(record).__name__}, expected the record of a cell")
+        return record
 
 
 def run_study(
@@ -158,7 +167,7 @@ def _claim(
         return None
     try:
         if path.is_file():
-            return json.loads(path.read_text(encoding="utf-8"))
+            return _read_record(path)
         start: Path | None = None
         if cell.protocol == "finetune":
             before = study.cell(cell.task, PRETRAINING, "cross-entropy", cell.seed)

@@ -9,6 +9,7 @@ import pkgutil
 from importlib import import_module
 from pathlib import Path
 
+from ..streams import is_stream
 from .format import Format
 from .label_image import LabelImage, VoxelBody
 from .placeholder import refuse_placeholder
@@ -86,6 +87,8 @@ def check_scan(path: Path, allow_gaps: bool = False) -> LabelImage | None:
 
 def format_of(path: Path) -> Format | None:
     """The format of a label file or folder, by its ending or else by its content; None if it is of no known one."""
+    if is_stream(path):  # looking into it would take from it, or wait for ever
+        return None
     by_ending = None if path.is_dir() else _FORMAT_OF.get(suffix_of(path).lower())
     return by_ending or next((format_ for format_ in FORMATS if format_.recognizes(path)), None)
 

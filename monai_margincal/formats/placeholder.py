@@ -1,9 +1,11 @@
-"""Files that stand for others which are not here: pointers of git-lfs and git-annex, dangling links, empty files."""
+"""Files that hold nothing of what their names say: pointers of git-lfs and git-annex, dangling links, empty files, pipes."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+from ..streams import is_stream
 
 #: no pointer is longer
 _MAX_POINTER = 4096
@@ -20,7 +22,7 @@ def refuse_placeholder(path: Path) -> None:
 
     Raises:
         FileNotFoundError: there is no such file, or it is a link to one that does not exist.
-        ValueError: a file is empty or a pointer.
+        ValueError: a file is empty, a pointer, a pipe or a device.
 
     Example:
         >>> import tempfile
@@ -43,7 +45,9 @@ def refuse_placeholder(path: Path) -> None:
 def _refuse_file(path: Path) -> None:
     if not path.exists():
         raise FileNotFoundError(f"{path}: {why_missing(path)}")
-    if not path.is_file() or path.stat().st_size > _MAX_POINTER:
+    if is_stream(path):  # looking into it would take from it, or wait for ever
+        raise ValueError(f"{path}: found a pipe or a device, expected a file, which can be read more than once")
+    if path.stat().st_size > _MAX_POINTER:
         return
     with path.open("rb") as file:
         start = file.read(200)

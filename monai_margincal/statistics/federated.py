@@ -16,6 +16,7 @@ from typing import Any
 
 from ..counting.class_counts import ClassCounts
 from ..counting.class_ids import declared_class_ids
+from ..errors import naming_files
 from ..extras import require
 from .dataset_counts import count_labels
 
@@ -92,9 +93,20 @@ def read_federated_counts(path: str | os.PathLike[str]) -> ClassCounts:
         path: the JSON file.
 
     Raises:
+        FileNotFoundError: there is no such file.
         ValueError: the file is no such result, or a site's count is missing from a total.
     """
-    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    with naming_files(path, "cannot be read, expected the result of a label count job", raises=ValueError):
+        counts = _totals(path, json.loads(Path(path).read_text(encoding="utf-8")))
+    if not counts:
+        raise ValueError(f"{path}: found no class, expected the result of a label count job")
+    return ClassCounts(counts, source="raw label files of all sites (NVFlare)")
+
+
+def _totals(path: str | os.PathLike[str], content: Any) -> dict[int, int]:
+    """Voxels per id over all sites."""
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: found a {type(content).__name__}, expected an object with one entry per class")
     counts = {}
     for feature, statistics in content.items():
         if not feature.startswith(_PREFIX):
@@ -109,6 +121,4 @@ def read_federated_counts(path: str | os.PathLike[str]) -> ClassCounts:
                 f"{path}: {feature!r} adds up to {sum(values.values())} over the sites, but the total is {total}"
             )
         counts[int(feature.removeprefix(_PREFIX))] = total
-    if not counts:
-        raise ValueError(f"{path}: found no class, expected the result of a label count job")
-    return ClassCounts(counts, source="raw label files of all sites (NVFlare)")
+    return counts

@@ -1,35 +1,59 @@
 """Worker process that counts label files: one JSON line in per file, one JSON line out.
 
-It is started as ``python -m monai_margincal.statistics.file_worker`` and not by `multiprocessing`, so it never imports the
-user's main module: counting with workers needs no ``if __name__ == "__main__"`` guard.
+It is started by `monai_margincal.statistics.file_pool` and not by `multiprocessing`, so it never imports the user's main module:
+counting with workers needs no ``if __name__ == "__main__"`` guard.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+from ..counting.label_file import count_file
 
-def main() -> None:
-    """Serve until standard input closes."""
-    # Libraries print to standard output; the answers go where only this function writes.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    from ..counting.label_file import count_file
+#: the first line of a worker that could import all it needs
+READY = "ready"
 
-    for line in sys.stdin:
-        task = json.loads(line)
+
+def serve(answers: int) -> None:
+    """Answer until standard input closes, which it does when the process that asks ends, in whatever way.
+
+    Args:
+        answers: the open file to answer to. It is not standard output, because libraries print there.
+    """
+    # an interruption is for the process that asks: it ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    questions: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(questions,), daemon=True).start()
+    _write(answers, READY)
+    while True:
+        question = json.loads(questions.get())
         try:
-            record = count_file(Path(task["path"]), task["ids"], task["ignore_index"])
+            record = count_file(Path(question["path"]), question["ids"], question["ignore_index"])
             answer: dict[str, Any] = {"record": record.to_dict()}
-        except (ValueError, OSError, TypeError) as error:
+        except Exception as error:  # whatever it is, the process that asks has the file to name beside it
             answer = {"error": str(error), "missing": isinstance(error, FileNotFoundError)}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        _write(answers, json.dumps(answer))
 
 
-if __name__ == "__main__":
-    main()
+def _listen(questions: queue.SimpleQueue[str]) -> None:
+    """Take questions in; end the process at once when nobody can ask any more, also in the middle of a file."""
+    for line in sys.stdin:
+        if line.endswith("\n"):
+            questions.put(line)
+    os._exit(0)
+
+
+def _write(answers: int, line: str) -> None:
+    left = f"{line}\n".encode()
+    try:
+        while left:
+            left = left[os.write(answers, left) :]
+    except OSError:  # nobody reads any more
+        os._exit(0)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,7 @@ from ..counting.case_record import CaseRecord
 from ..counting.label_file import count_file, spacing_and_volume
 from ..errors import naming_files
 from ..transforms.count_labels import CountLabels, file_of
+from .duplicates import label_files
 from .identity import item_identity, transform_identity
 
 
@@ -156,8 +162,8 @@ class LabelItems:
             entry = entries[index] if isinstance(entries, Sequence) else None
         except (IndexError, TypeError):
             return None
-        value = entry.get(self.key) if isinstance(entry, Mapping) else None
-        return Path(value) if isinstance(value, (str, Path)) else None
+        files = label_files(entry, self.key)
+        return files[0] if len(files) == 1 else None
 
 
 def count_items(
@@ -192,24 +198,94 @@ def _count_in_processes(
             f"count_labels(num_workers={num_workers}) was called while a worker process starts: {advice}"
         )
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(num_workers, context, initializer=_receive, initargs=(items,)) as pool:
+    # Closed by this process alone, whether it goes on or is killed: workers that see its end stop at once.
+    lifeline, held = context.Pipe(duplex=False)
+    with (
+        _ending_by_signals(),
+        lifeline,
+        held,
+        ProcessPoolExecutor(num_workers, context, _receive, (items, lifeline)) as pool,
+    ):
+        is_done = False
         try:
-            futures = {pool.submit(_count_received, index): index for index in indices}
+            with _spawning():
+                futures = {pool.submit(_count_received, index): index for index in indices}
             for future in as_completed(futures):
                 yield futures[future], future.result()
-        except BrokenProcessPool as error:
+            is_done = True
+        except (BrokenProcessPool, BrokenPipeError) as error:
             raise RuntimeError(f"a worker process of count_labels died; if it could not start, {advice}") from error
         finally:
+            # also when the caller stops early: what is being counted or imported is not waited for
+            for process in [] if is_done else list((pool._processes or {}).values()):
+                process.kill()  # `kill_workers` in Python 3.14
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _ending_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end this process as they do anyhow, but not before what is inside has been tidied up.
+
+    Where the caller has a handler of its own, or this is not the main thread, nothing is changed.
+    """
+    received: list[int] = []
+
+    def leave(number: int, frame: Any) -> None:
+        received.append(number)
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+        for number in received:
+            signal.raise_signal(number)
+
+
+@contextlib.contextmanager
+def _spawning() -> Iterator[None]:
+    """Start processes that do not look for modules in the working folder, and leave Ctrl-C in the terminal to this one."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    has_masks = hasattr(signal, "pthread_sigmask")
+    # inherited, until a worker can say that it ignores the signal
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if has_masks else None
+    try:
+        yield
+    finally:
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+#: of Python 3.11: nothing is put before the search path that was not asked for
+_SAFE_PATH = "PYTHONSAFEPATH"
 _received: LabelItems | None = None
 
 
-def _receive(items: LabelItems) -> None:
+def _receive(items: LabelItems, lifeline: Connection) -> None:
     global _received
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.pop(_SAFE_PATH, None)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     torch.set_num_threads(1)
     _received = items
+
+
+def _end_with(lifeline: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        lifeline.recv_bytes()
+    os._exit(0)
 
 
 def _count_received(index: int) -> CaseRecord | Exception:

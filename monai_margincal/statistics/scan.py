@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..counting.class_counts import ClassCounts
 from ..counting.class_ids import as_integer, declared_class_ids
 from ..counting.voxel_counts import select_classes
 from ..processes import gather, group_size, is_split_by_rank, own_rank, share_of
+from .duplicates import label_files
 from .file_pool import count_files
 from .identity import file_identity
 from .journal import Journal
@@ -147,8 +149,8 @@ def _annotations(data: Any, key: str, annotated_key: str | None) -> dict[str, tu
                 f"data[{index}] has no key {annotated_key!r}, expected the annotated ids of every item there"
             )
         ids = declared_class_ids(None, item[annotated_key]) or ()
-        label = item[key]
-        annotated[str(label) if isinstance(label, (str, os.PathLike)) else f"item_{index:05d}"] = ids
+        files = label_files(item, key)
+        annotated[str(files[0]) if len(files) == 1 else f"item_{index:05d}"] = ids
     return annotated
 
 
@@ -158,7 +160,9 @@ def _tally(
     """Go through the results of this process: records by the file or name they come from, and what failed."""
     records: dict[str, CaseRecord] = {}
     failures: list[Failure] = []
-    bar = tqdm(results, total=total, desc="counting labels", unit="case", disable=None if show else True)
+    # no bar where there is no terminal, nor where there is no standard error at all
+    disable = None if show and sys.stderr is not None else True
+    bar = tqdm(results, total=total, desc="counting labels", unit="case", disable=disable)
     try:
         for place, result in bar:
             if isinstance(result, CaseRecord):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .duplicates import refuse_repeated_files, refuse_repeated_items
+
 _ACCEPTED = (
     "a MONAI data list, a Dataset, a DataLoader, label files (paths or a pattern such as 'labels/*.nii.gz') or the folder of a "
     "DICOM series"
@@ -26,9 +28,9 @@ class Files:
     def images(self) -> dict[str, str]:
         """Image file per label file, where the data list names one under ``"image"``."""
         return {
-            str(path): os.fspath(item["image"])
+            str(path): _one_path(item["image"])
             for path, item in zip(self.paths, self.items, strict=True)
-            if item is not None and isinstance(item.get("image"), (str, os.PathLike))
+            if item is not None and _is_path(item.get("image"))
         }
 
 
@@ -58,12 +60,13 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
 
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.
-        ValueError: there is no data, or an item has no label.
+        ValueError: there is no data, an item has no label, or a label is named twice.
         TypeError: the data are nothing of what is accepted.
     """
     # data of torch's types cannot exist before torch is imported, and counting files does without
     torch_data = sys.modules.get("torch.utils.data")
     if torch_data is not None and isinstance(data, torch_data.DataLoader):
+        refuse_repeated_items(data.dataset, key)
         return Batches(data, transform)
     if isinstance(data, (str, os.PathLike)):
         data = _expand(data)
@@ -73,6 +76,7 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
             raise ValueError(f"data is an empty {type(data).__name__}, expected at least one item")
         if not hasattr(data, "__len__"):
             raise TypeError(f"data is a {type(data).__name__} without a length, expected a DataLoader over it")
+        refuse_repeated_items(data, key)
         return Items(data, transform)
     if isinstance(data, Mapping):
         raise TypeError(f"data is a single item with the keys {sorted(map(str, data))}, expected {_ACCEPTED}")
@@ -82,7 +86,9 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
     if not items:
         raise ValueError(f"data is empty, expected at least one case: {_ACCEPTED}")
     if all(isinstance(item, (str, os.PathLike)) for item in items):
-        paths = [path for item in items for path in _expand(item)]
+        named = [(path, os.fspath(item)) for item in items for path in _expand(item)]
+        paths = [path for path, _ in named]
+        refuse_repeated_files(paths, [f"named by {text!r}" for _, text in named])
         if transform is None:
             return Files(paths, [None] * len(paths))
         return Items([{key: str(path)} for path in paths], transform)
@@ -90,7 +96,11 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
         if isinstance(item, Mapping) and key not in item:
             raise ValueError(f"data[{index}] has no key {key!r}, found {sorted(map(str, item))}")
     if transform is None and all(isinstance(item, Mapping) and _is_path(item[key]) for item in items):
-        return Files([_existing(Path(_one_path(item[key]))) for item in items], items)
+        paths = [_existing(Path(_one_path(item[key]))) for item in items]
+        refuse_repeated_files(
+            paths, [f"data[{index}]" for index in range(len(paths))], [item.get("image") for item in items]
+        )
+        return Files(paths, items)
     if transform is None:
         for index, item in enumerate(items):
             if isinstance(item, Mapping) and _is_path_list(item[key]):
@@ -98,6 +108,7 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
                     f"data[{index}][{key!r}] is a list of {len(item[key])} files, expected one; for a label in several files "
                     "give transform=LoadImaged(...)"
                 )
+    refuse_repeated_items(items, key)
     return Items(items, transform)
 
 

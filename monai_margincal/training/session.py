@@ -11,6 +11,7 @@ from monai.handlers import CheckpointLoader, EarlyStopHandler
 from torch import nn
 
 from ..counting.class_counts import as_class_counts
+from ..errors import naming_files
 from ..processes import own_rank
 from .epoch_seed import EpochSeedHandler
 from .training_state import TrainingState
@@ -132,7 +133,10 @@ class TrainingSession:
         if is_first:
             WholeFileCheckpointSaver(self.ckpt_dir, state, save_interval=self.save_interval, n_saved=1).attach(engine)
         if self.resume_from is not None:
-            CheckpointLoader(self.resume_from, state, map_location=engine.state.device)(engine)
+            with naming_files(
+                self.resume_from, "cannot be loaded, expected a complete state of such a training", raises=ValueError
+            ):
+                CheckpointLoader(self.resume_from, state, map_location=engine.state.device)(engine)
 
     def _best_model(self) -> WholeFileCheckpointSaver:
         saver = WholeFileCheckpointSaver(

@@ -12,6 +12,7 @@ from ignite.handlers import DiskSaver
 from ignite.handlers.checkpoint import BaseSaveHandler
 from monai.handlers import CheckpointSaver
 
+from ..errors import naming_files
 from ..processes import own_rank
 
 
@@ -64,7 +65,8 @@ class _WholeFiles(BaseSaveHandler):
         path = self._path(filename)
         partial = path.with_name(f".{path.name}.partial")
         try:
-            with partial.open("wb") as file:
+            # torch's own writer says of a full disk neither the file nor that
+            with naming_files(path, "cannot be written", raises=OSError), partial.open("wb") as file:
                 torch.save(checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())

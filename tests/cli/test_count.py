@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import nibabel as nib
+import numpy as np
 import pytest
 
 from monai_margincal import ClassCounts
@@ -36,6 +38,28 @@ def test_data_list_with_relative_paths(tmp_path, capsys):
     (tmp_path / "list.json").write_text(json.dumps({"training": [{"label": "labels/lung2.nii.gz"}]}))
     assert main(["count", str(tmp_path / "list.json"), "--num-classes", "2"]) == 0
     assert "24,644" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", [str, lambda path: [path]], ids=["path", "list"])
+def test_a_relative_path_of_a_list_is_never_taken_from_the_working_folder(tmp_path, capsys, monkeypatch, form):
+    for study, lesion in (("mine", 5), ("other", 99)):
+        (tmp_path / study / "labels").mkdir(parents=True)
+        label = np.zeros((8, 8, 4), np.uint8)
+        label.reshape(-1)[:lesion] = 1
+        nib.save(nib.Nifti1Image(label, np.eye(4)), tmp_path / study / "labels" / "a.nii.gz")
+    content = [{"label": form("labels/a.nii.gz"), "image": ["labels/a.nii.gz"]}]
+    (tmp_path / "mine" / "list.json").write_text(json.dumps(content))
+    monkeypatch.chdir(tmp_path / "other")
+    assert main(["count", "../mine/list.json", "--num-classes", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[3].split()[1] == "5"
+
+
+def test_merging_a_file_twice_by_another_name(tmp_path, capsys):
+    ClassCounts([5, 1], cases={"case_1": [5, 1]}).to_json(tmp_path / "a.json")
+    (tmp_path / "link.json").symlink_to(tmp_path / "a.json")
+    for second in (f"{tmp_path}/link.json", f"{tmp_path}/../{tmp_path.name}/a.json"):
+        assert main(["count", "--merge", f"{tmp_path}/a.json", second]) == 1
+        assert f"{second}: found a file twice, first as {tmp_path}/a.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

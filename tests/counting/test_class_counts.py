@@ -207,3 +207,32 @@ def test_reading_counts_needs_no_torch(tmp_path):
         "heavy = {'torch', 'monai', 'itk', 'SimpleITK', 'matplotlib', 'triton'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "counts.json")], check=True)
+
+
+_HEAD = '{"format": "monai_margincal.class_counts", "version": 1, "ids": [0, 1], "counts": [3, 4]'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "3",
+        "null",
+        '"text"',
+        "[" * 100_000,
+        "",
+        _HEAD,
+        _HEAD.replace("[0, 1]", "3") + "}",
+        _HEAD.replace("[3, 4]", "{}") + "}",
+        *(f'{_HEAD}, "{key}": 3}}' for key in ("names", "cases", "source")),
+        *(f'{_HEAD}, "cases": {cases}}}' for cases in ('{"a": 3}', '{"a": [3]}', '{"a": null}', "[3]")),
+        f'{_HEAD}, "ignored": null}}',
+        f'{_HEAD}, "names": [1, 2]}}',
+    ],
+)
+def test_every_wrong_content_is_an_error_that_names_the_file(tmp_path, content):
+    path = tmp_path / "counts.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"^/.*/counts\.json: "):
+        ClassCounts.from_json(path)
+    with pytest.raises(FileExistsError, match=r"^/.*/counts\.json exists and is not a file of class counts"):
+        ClassCounts([1]).to_json(path)

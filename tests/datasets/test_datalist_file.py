@@ -86,3 +86,16 @@ def test_a_plain_list_and_optional_keys(folder):
 def test_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.json: no such file, expected a data list in JSON"):
         read_datalist(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "content", ["3", "null", '"text"', "[" * 100_000, '{"training": 3}', '{"training": {"image": "a"}}']
+)
+def test_every_wrong_content_is_an_error_that_names_the_file(folder, content):
+    with pytest.raises(ValueError, match=r"^/.*/list\.json: found "):
+        read_datalist(write(folder, content), ["training"])
+
+
+def test_the_folder_of_the_list_is_no_list(tmp_path):
+    with pytest.raises(ValueError, match=r"expected a data list in JSON"):
+        read_datalist(tmp_path)

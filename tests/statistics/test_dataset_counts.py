@@ -82,6 +82,16 @@ def test_single_file_and_named_key(folder: Path) -> None:
     assert count_labels([{"mask": folder / "case_1.nii.gz"}], key="mask").cases == {"case_1": TRUTH["case_1"]}
 
 
+def test_paths_in_lists_of_one_are_paths(folder: Path) -> None:
+    """The image and the annotated ids of a case are found again, however its label is named."""
+    plain = [{"label": str(folder / "case_0.nii.gz"), "image": "t1.nii", "drawn": [0, 1, 2]}]
+    listed = [{**plain[0], "label": [plain[0]["label"]], "image": ["t1.nii"]}]
+    first, second = (scan_labels(data, num_classes=3, annotated_key="drawn") for data in (plain, listed))
+    assert first == second
+    assert second.cases[0].annotated == (0, 1, 2)
+    assert second.images == {plain[0]["label"]: "t1.nii"}
+
+
 def test_the_classes_get_their_names(folder: Path) -> None:
     assert count_labels(data_list(folder), num_classes=3, names=["nothing", "organ", "lesion"]).labels == (
         "0 nothing",

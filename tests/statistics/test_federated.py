@@ -77,3 +77,21 @@ def test_foreign_results_are_refused(tmp_path: Path, content: object, message: s
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=message):
         read_federated_counts(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "3",
+        "[]",
+        "{",
+        '{"class 0": 3}',
+        '{"class 0": {"count": 3}}',
+        '{"class x": {"count": {"Global": {"labels": 0}}}}',
+    ],
+)
+def test_every_wrong_result_is_an_error_that_names_the_file(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"^/.*/result\.json: "):
+        read_federated_counts(path)

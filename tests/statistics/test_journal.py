@@ -288,3 +288,31 @@ def test_journal_is_readable_text(folder: Path, tmp_path: Path) -> None:
     (journal,) = (tmp_path / "cache").iterdir()
     entry = json.loads(journal.read_text().splitlines()[0][9:])
     assert entry["record"]["values"].keys() == {"0", "1", "2"}
+
+
+def test_a_full_disk_ends_the_cache_and_not_the_count(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = count_labels(f"{folder}/*.nii.gz", num_classes=3)
+    real, room = os.write, [2]
+
+    def write(handle: int, content: bytes) -> int:
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(28, "No space left on device")
+        return real(handle, content)
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.warns(UserWarning, match=r"\.jsonl: the cache cannot be .* \(No space left on device\)") as caught:
+        assert count_labels(f"{folder}/*.nii.gz", num_classes=3, cache_dir=tmp_path / "cache") == expected
+    assert len(caught) == 1
+
+
+def test_a_cache_that_cannot_be_read_is_none(folder: Path, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"num_classes": 3, "cache_dir": tmp_path / "cache"}
+    expected = count_labels(f"{folder}/*.nii.gz", **arguments)
+    (journal,) = (tmp_path / "cache").iterdir()
+    journal.unlink()
+    journal.mkdir()
+    with pytest.warns(UserWarning, match="the cache cannot be read or written .*Is a directory"):
+        assert count_labels(f"{folder}/*.nii.gz", **arguments) == expected

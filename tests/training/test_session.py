@@ -144,3 +144,19 @@ def test_a_warm_up_follows_the_epochs(tmp_path):
 def test_what_is_out_of_range_is_named(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         training(tmp_path, 1, **options)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "text", "weights", "number"])
+def test_a_damaged_state_is_named(tmp_path, damage):
+    training(tmp_path, 2)[0].run()
+    state = tmp_path / "checkpoint_epoch=2.pt"
+    if damage == "weights":
+        torch.save(torch.nn.Linear(1, 1).state_dict(), state)
+    elif damage == "number":
+        torch.save(3, state)
+    else:
+        content = state.read_bytes()
+        state.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "text": b"no state"}[damage])
+    trainer, _ = training(tmp_path, 3, resume_from=str(state))
+    with pytest.raises(ValueError, match=r"checkpoint_epoch=2\.pt: cannot be loaded, expected a complete state"):
+        trainer.run()

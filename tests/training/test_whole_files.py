@@ -86,3 +86,13 @@ def test_others_may_read_as_any_new_file(run, tmp_path):
     (tmp_path / "plain").write_text("")
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1
+
+
+def test_a_full_disk_is_named(run, tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise RuntimeError("[enforce fail at inline_container.cc:745] . PytorchStreamWriter failed writing file data/0")
+
+    monkeypatch.setattr(torch, "save", fail)
+    with pytest.raises(OSError, match=r"network_epoch=1\.pt: cannot be written: RuntimeError: .*failed writing"):
+        run(**INTERVAL)
+    assert list(tmp_path.iterdir()) == []

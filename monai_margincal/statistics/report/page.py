@@ -10,10 +10,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ...files import write_text
+from ...files import expect_writable, write_text
 from ...findings import Finding
 from ...pages import is_page, render
 from ...pages.numbers import percent
+from ...streams import is_stream
 from .charts import drift_chart, frequency_chart, margin_curves, presence_map
 from .content import report_data
 
@@ -46,6 +47,7 @@ def write_report(
 
     Raises:
         FileExistsError: ``path`` or ``json_path`` exists and is no report.
+        OSError: one of them cannot be written; said before anything else is done.
         ValueError: the counts or an option are invalid.
 
     Example:
@@ -56,22 +58,38 @@ def write_report(
         >>> "<h1>Two classes</h1>" in target.read_text(encoding="utf-8")
         True
     """
+    expect_replaceable(path, json_path)
     data = report_data(counts, transformed, findings, **options)
-    target = Path(path)
-    if target.exists() and not is_page(target, _KIND):
-        raise FileExistsError(f"{target} exists and is no report of ours, so it is not overwritten")
-    if json_path is not None and Path(json_path).exists() and not _is_report_json(Path(json_path)):
-        raise FileExistsError(f"{json_path} exists and is not the data of a report, so it is not overwritten")
-    write_text(target, render_report(data))
+    write_text(path, render_report(data))
     if json_path is not None:
         write_text(json_path, json.dumps(data, indent=1) + "\n")
     return data
 
 
+def expect_replaceable(path: str | os.PathLike[str], json_path: str | os.PathLike[str] | None = None) -> None:
+    """Raise now what `write_report` would raise about its files, before there is anything to write.
+
+    Raises:
+        FileExistsError: a file exists and is no report.
+        OSError: a file cannot be written; the message names it.
+    """
+    expect_writable(path)
+    if _holds_something(path) and not is_page(Path(path), _KIND):
+        raise FileExistsError(f"{path} exists and is no report of ours, so it is not overwritten")
+    if json_path is not None:
+        expect_writable(json_path)
+        if _holds_something(json_path) and not _is_report_json(Path(json_path)):
+            raise FileExistsError(f"{json_path} exists and is not the data of a report, so it is not overwritten")
+
+
+def _holds_something(path: str | os.PathLike[str]) -> bool:
+    return Path(path).exists() and not is_stream(path)
+
+
 def _is_report_json(path: Path) -> bool:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(content, dict) and content.get("format") == "monai_margincal.report"
 
