@@ -55,10 +55,10 @@ class ConvPair(nn.Sequential):
 
     def __init__(self, in_channels: int, out_channels: int, dropout: float, norm: LayerSpec, act: LayerSpec) -> None:
         super().__init__()
-        self.add_module("first", ConvNormAct(in_channels, out_channels, 3, norm, act))
+        self.add_module("first", ConvNormAct(in_channels, out_channels, 3, norm=norm, act=act))
         # dropout_dim=1: single values are dropped, not whole channels
         self.add_module("dropout", get_dropout_layer(dropout, dropout_dim=1))
-        self.add_module("second", ConvNormAct(out_channels, out_channels, 3, norm, act))
+        self.add_module("second", ConvNormAct(out_channels, out_channels, 3, norm=norm, act=act))
         self.add_module("gate", ResidualChannelGate(out_channels))
 
 
@@ -69,7 +69,7 @@ class Down(nn.Module):
         super().__init__()
         self.max_pool = Pool["max", 2](2)
         self.avg_pool = Pool["avg", 2](2)
-        self.conv = ConvPair(2 * in_channels, 2 * in_channels, dropout, norm, act)
+        self.conv = ConvPair(2 * in_channels, 2 * in_channels, dropout=dropout, norm=norm, act=act)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(B, C, 2H, 2W) -> (B, 2C, H, W)."""
@@ -104,7 +104,7 @@ class Up(nn.Module):
             self.up = BilinearUp(in_channels, half)
         else:
             self.up = Conv["convtrans", 2](in_channels, half, kernel_size=2, stride=2)
-        self.conv = ConvPair(out_channels, out_channels, dropout, norm, act)
+        self.conv = ConvPair(out_channels, out_channels, dropout=dropout, norm=norm, act=act)
 
     def forward(self, x: torch.Tensor, skip: torch.Tensor) -> torch.Tensor:
         """`x` (B, in_channels, H, W), `skip` (B, out_channels / 2, 2H, 2W) -> (B, out_channels, 2H, 2W)."""
@@ -124,7 +124,7 @@ class DilatedPyramid(nn.Module):
             padding = dilation * (kernel_size // 2)
             conv = Conv["conv", 2](channels, quarter, kernel_size, dilation=dilation, padding=padding)
             self.branches.append(conv)
-        self.merge = ConvNormAct(channels, channels, 1, norm, act)
+        self.merge = ConvNormAct(channels, channels, 1, norm=norm, act=act)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(B, C, H, W) -> (B, C, H, W)."""

@@ -121,20 +121,20 @@ class COPLENet(nn.Module):
         self.slice_batch_size = slice_batch_size
         self._input_checks_left = INPUT_CHECKS
 
-        self.in_conv = ConvPair(in_channels, widths[0], rates[0], norm, act)
+        self.in_conv = ConvPair(in_channels, widths[0], dropout=rates[0], norm=norm, act=act)
         self.down1 = Down(widths[0], rates[1], norm, act)
         self.down2 = Down(widths[1], rates[2], norm, act)
         self.down3 = Down(widths[2], rates[3], norm, act)
         self.down4 = Down(widths[3], rates[4], norm, act)
         self.aspp = DilatedPyramid(widths[4], norm, act)
-        self.bridge0 = ConvNormAct(widths[0], widths[0] // 2, 1, norm, act)
-        self.bridge1 = ConvNormAct(widths[1], widths[1] // 2, 1, norm, act)
-        self.bridge2 = ConvNormAct(widths[2], widths[2] // 2, 1, norm, act)
-        self.bridge3 = ConvNormAct(widths[3], widths[3] // 2, 1, norm, act)
-        self.up1 = Up(widths[4], widths[3], upsample, rates[3], norm, act)
-        self.up2 = Up(widths[3], widths[2], upsample, rates[2], norm, act)
-        self.up3 = Up(widths[2], widths[1], upsample, rates[1], norm, act)
-        self.up4 = Up(widths[1], widths[0], upsample, rates[0], norm, act)
+        self.bridge0 = ConvNormAct(widths[0], widths[0] // 2, 1, norm=norm, act=act)
+        self.bridge1 = ConvNormAct(widths[1], widths[1] // 2, 1, norm=norm, act=act)
+        self.bridge2 = ConvNormAct(widths[2], widths[2] // 2, 1, norm=norm, act=act)
+        self.bridge3 = ConvNormAct(widths[3], widths[3] // 2, 1, norm=norm, act=act)
+        self.up1 = Up(widths[4], widths[3], upsample=upsample, dropout=rates[3], norm=norm, act=act)
+        self.up2 = Up(widths[3], widths[2], upsample=upsample, dropout=rates[2], norm=norm, act=act)
+        self.up3 = Up(widths[2], widths[1], upsample=upsample, dropout=rates[1], norm=norm, act=act)
+        self.up4 = Up(widths[1], widths[0], upsample=upsample, dropout=rates[0], norm=norm, act=act)
         self.out_conv = Conv["conv", 2](widths[0], out_channels, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -147,7 +147,7 @@ class COPLENet(nn.Module):
             return self._segment_planes(x)
         slices = x.transpose(1, 2).reshape(-1, x.shape[1], x.shape[3], x.shape[4])
         logits = self._segment_slices(slices)
-        return logits.reshape(x.shape[0], x.shape[2], logits.shape[1], x.shape[3], x.shape[4]).transpose(1, 2)
+        return logits.reshape([x.shape[0], x.shape[2], logits.shape[1], x.shape[3], x.shape[4]]).transpose(1, 2)
 
     def _segment_slices(self, slices: torch.Tensor) -> torch.Tensor:
         # A loop over a number of slices that is known only at run time can be scripted, but neither traced nor exported.

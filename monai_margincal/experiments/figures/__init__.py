@@ -5,11 +5,11 @@ from __future__ import annotations
 from .canvas import figure_bytes, new_figure
 from .convergence import convergence_figure
 from .differences import class_figure, decoder_figure, difference_figure
+from .loss_curves import surrogate_figure
 from .margins import margin_figure
 from .overview import overview_figure
 from .panels import panel_figure
 from .sensitivity import sensitivity_figure
-from .surrogates import surrogate_figure
 
 __all__ = [
     "class_figure",
