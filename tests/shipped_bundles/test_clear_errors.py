@@ -232,7 +232,7 @@ def test_a_command_goes_on_with_the_other_scans_and_fails_in_the_end(data, tmp_p
         if row.startswith(f"{data}/images/b")
     ]
     assert len(rows) == 1
-    assert re.search(f"{SHORT}{ENDED}", rows[0])
+    assert re.search(SHORT + ENDED, rows[0])
 
 
 def test_a_command_names_the_file_of_a_worker_process(data, tmp_path):
