@@ -12,7 +12,7 @@ from pathlib import Path
 from ..streams import is_stream
 from .format import Format
 from .label_image import LabelImage, VoxelBody
-from .placeholder import refuse_placeholder
+from .placeholder import refuse_placeholder, refuse_stream
 from .scan_check import check_described
 
 __all__ = [
@@ -98,8 +98,9 @@ def companions_of(path: Path) -> list[Path]:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a header that would say it is damaged.
+        ValueError: a header that would say it is damaged, or it is a pipe or a device.
     """
+    refuse_stream(path)
     found = format_of(path)
     return [path] if found is None else found.companions(path)
 

@@ -45,8 +45,7 @@ def refuse_placeholder(path: Path) -> None:
 def _refuse_file(path: Path) -> None:
     if not path.exists():
         raise FileNotFoundError(f"{path}: {why_missing(path)}")
-    if is_stream(path):  # looking into it would take from it, or wait for ever
-        raise ValueError(f"{path}: found a pipe or a device, expected a file, which can be read more than once")
+    refuse_stream(path)
     if path.stat().st_size > _MAX_POINTER:
         return
     with path.open("rb") as file:
@@ -54,6 +53,12 @@ def _refuse_file(path: Path) -> None:
     for kind, (begins, command) in _POINTERS.items():
         if begins.match(start):
             raise ValueError(f"{path}: found {kind}, expected the file itself: `{command}` fetches it")
+
+
+def refuse_stream(path: Path) -> None:
+    """Raise a ValueError for a pipe or a device: looking into it would take from it, or wait for ever."""
+    if is_stream(path):
+        raise ValueError(f"{path}: found a pipe or a device, expected a file, which can be read more than once")
 
 
 def why_missing(path: Path) -> str:
