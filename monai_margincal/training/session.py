@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ignite.distributed as idist
 from ignite.engine import Events
 from monai.handlers import CheckpointLoader, EarlyStopHandler
 from torch import nn
@@ -120,6 +121,9 @@ class TrainingSession:
         if self._begun:
             return
         self._begun = True
+        # Ignite joins the group of processes when it is first asked for a rank, and waits until all of them do so: what only the
+        # first attaches below would wait for ever
+        idist.sync()
         is_first = own_rank() == 0
         if self.class_counts is not None and is_first:
             self.class_counts.to_json(Path(self.output_dir, "class_counts.json"))
