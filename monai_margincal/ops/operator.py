@@ -17,7 +17,13 @@ import torch
 
 from .passes import Options, backward_pass, check_shapes, chosen_backend, empty_results, forward_pass
 from .targets import plain_tensor, stands_in
-from .transformable import TransformableGradient, TransformableLoss, refuse_second_derivative, stands_for_many, transforms_at_work
+from .transformable import (
+    TransformableGradient,
+    TransformableLoss,
+    refuse_second_derivative,
+    stands_for_many,
+    transforms_at_work,
+)
 
 __all__ = ["margin_calibration"]
 

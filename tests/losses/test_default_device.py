@@ -20,7 +20,9 @@ from monai_margincal.losses import RunningConfusion
 
 MAKERS = {
     "counts": lambda: MarginCalibrationLoss(class_counts=ClassCounts([900, 90, 10]), ignore_index=255),
-    "margins": lambda: MarginCalibrationLoss(margins=([0.1, 0.2, 0.3], 0.0), positive_weight=[1, 2, 3], ignore_index=255),
+    "margins": lambda: MarginCalibrationLoss(
+        margins=([0.1, 0.2, 0.3], 0.0), positive_weight=[1, 2, 3], ignore_index=255
+    ),
     "shared": lambda: MarginCalibrationLoss(margins=0.5, reduction="none", ignore_index=255),
     "global_mean": lambda: MarginCalibrationLoss(margins=0.5, global_mean=True, ignore_index=255),
     "kernels": lambda: MarginCalibrationLoss(margins=0.5, backend="triton", ignore_index=255),

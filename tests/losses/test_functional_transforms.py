@@ -24,7 +24,9 @@ LOSSES = {
     "lovasz": LovaszSoftmaxLoss(per_image=True, ignore_index=255),
 }
 losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
-margin_losses = pytest.mark.parametrize("loss", [v for k, v in LOSSES.items() if k != "lovasz"], ids=[k for k in LOSSES if k != "lovasz"])
+margin_losses = pytest.mark.parametrize(
+    "loss", [v for k, v in LOSSES.items() if k != "lovasz"], ids=[k for k in LOSSES if k != "lovasz"]
+)
 
 
 def problem(form="index"):
@@ -179,6 +181,17 @@ def test_half_precision():
     torch.testing.assert_close(found, torch.stack(expected))
 
 
+def test_second_derivative_of_lovasz():
+    """As without `torch.func`; only within `vmap` it is refused."""
+    logits, labels = problem()
+    logits, labels = logits[1:3], labels[1:3]
+    expected = torch.autograd.functional.hessian(lambda x: LOSSES["lovasz"](x, labels), logits)
+    torch.testing.assert_close(hessian(lambda x: LOSSES["lovasz"](x, labels))(logits), expected)
+    with pytest.raises(RuntimeError, match="second derivative of a loss under vmap"):
+        vmap(hessian(one_case(LOSSES["lovasz"])))(logits, labels)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized:UserWarning")
 def test_compiled():
     logits, labels = problem()
     function = vmap(grad(one_case(LOSSES["mean"])))
