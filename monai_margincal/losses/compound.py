@@ -87,7 +87,7 @@ class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
             # one channel is the foreground alone, as in MONAI's overlap losses
             probabilities, labels = torch.sigmoid(logits), labels[:, 1:]
             return torch.where(valid, probabilities, 0.0), labels, counted
-        if annotated is None:
+        if class_mask is None or annotated is None:
             counted, seen = counted.expand(input.shape[:2]), valid
         else:
             logits = logits.masked_fill(~annotated & valid, -torch.inf)
@@ -102,8 +102,8 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
 
     The Dice part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
     valid: 0, with gradients of 0. For one-channel logits the Dice part has the foreground only, whatever
-    ``include_background``. What was not annotated, a wholly ignored case as well as a class that ``class_mask`` leaves out in a case, takes
-    no part in the mean, where MONAI's own loss counts it as perfect.
+    ``include_background``. What was not annotated, a wholly ignored case as well as a class
+    that ``class_mask`` leaves out in a case, takes no part in the mean, where MONAI's own loss counts it as perfect.
 
     Shapes:
         * input: logits (B, N, *spatial), target: every form that `MarginCalibrationLoss` takes; output: scalar.
@@ -179,8 +179,8 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
 
     The Tversky part is computed on the softmax (for one channel: the sigmoid) of the logits, in float32 or float64. Nothing
     valid: 0, with gradients of 0. For one-channel logits the Tversky part has the foreground only, whatever
-    ``include_background``. What was not annotated, a wholly ignored case as well as a class that ``class_mask`` leaves out in a case, takes
-    no part in the mean, where MONAI's own loss counts it as perfect.
+    ``include_background``. What was not annotated, a wholly ignored case as well as a class
+    that ``class_mask`` leaves out in a case, takes no part in the mean, where MONAI's own loss counts it as perfect.
 
     Shapes:
         * input: logits (B, N, *spatial), target: every form that `MarginCalibrationLoss` takes; output: scalar.

@@ -11,6 +11,7 @@ from torch.nn.modules.loss import _Loss
 
 from ..ops.targets import plain_tensor
 from ._targets import hard_target
+from .by_case import LossOfMembers, is_batch_of_vmap
 
 __all__ = ["LovaszSoftmaxLoss"]
 
@@ -90,6 +91,8 @@ class LovaszSoftmaxLoss(_Loss):
             ValueError: shapes do not fit; a label is undeclared or soft; a listed class is not among the channels.
         """
         input, target = plain_tensor(input), plain_tensor(target)
+        if is_batch_of_vmap(input, target):
+            return LossOfMembers.apply(input, target, self)[0]
         labels, valid = hard_target(input, target, self.ignore_index)
         num_classes = max(input.shape[1], 2)
         missing = [] if isinstance(self.classes, str) else [one for one in self.classes if one >= num_classes]

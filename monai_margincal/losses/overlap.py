@@ -110,8 +110,8 @@ class OverlapLoss(HoldsSettings):
         if self.class_weight is not None and probabilities.shape[1] != 1:
             if self.class_weight.ndim > 0 and self.class_weight.shape[0] != probabilities.shape[1]:
                 raise ValueError(
-                    f"weight has {self.class_weight.shape[0]} entries, expected {probabilities.shape[1]}, one per class (without the "
-                    "background if include_background=False)"
+                    f"weight: found {self.class_weight.shape[0]} entries, expected {probabilities.shape[1]}, one per class "
+                    "(without the background if include_background=False)"
                 )
             losses = losses * self.class_weight.to(losses)
         # selected, not multiplied: without smoothing, what does not count is 0/0

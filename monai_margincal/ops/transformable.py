@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .passes import Options, backward_pass, forward_pass
+from .passes import backward_pass, forward_pass
 
 __all__ = [
     "TransformableGradient",
@@ -59,11 +59,8 @@ class TransformableLoss(torch.autograd.Function):
         return TransformableGradient.apply(grad_loss, *ctx.saved_tensors, ctx.options), *(None,) * 7
 
     @staticmethod
-    def jvp(ctx: Any, tangent: torch.Tensor | None, *_: Any) -> tuple[torch.Tensor | None, None]:
-        valid, input, *_rest = ctx.saved_tensors
-        if tangent is None:
-            tangent = torch.zeros_like(input)
-        options: Options = ctx.options
+    def jvp(ctx: Any, tangent: torch.Tensor, *_: Any) -> tuple[torch.Tensor, None]:
+        input, options = ctx.saved_tensors[1], ctx.options
         dtype = torch.promote_types(input.dtype, torch.float32)
         shape = (input.shape[0], 1, *input.shape[2:]) if options.reduction == "none" else ()
         gradient = TransformableGradient.apply(input.new_ones(shape, dtype=dtype), *ctx.saved_tensors, options)

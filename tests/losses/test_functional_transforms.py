@@ -181,6 +181,17 @@ def test_half_precision():
     torch.testing.assert_close(found, torch.stack(expected))
 
 
+def test_second_derivative_of_lovasz():
+    """As without `torch.func`; only within `vmap` it is refused."""
+    logits, labels = problem()
+    logits, labels = logits[1:3], labels[1:3]
+    expected = torch.autograd.functional.hessian(lambda x: LOSSES["lovasz"](x, labels), logits)
+    torch.testing.assert_close(hessian(lambda x: LOSSES["lovasz"](x, labels))(logits), expected)
+    with pytest.raises(RuntimeError, match="second derivative of a loss under vmap"):
+        vmap(hessian(one_case(LOSSES["lovasz"])))(logits, labels)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized:UserWarning")
 def test_compiled():
     logits, labels = problem()
     function = vmap(grad(one_case(LOSSES["mean"])))

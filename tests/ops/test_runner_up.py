@@ -1,4 +1,4 @@
-"""Where the largest logit exceeds the others by more than the dtype can keep of their differences, the runner-up is still found."""
+"""The runner-up is found also where the largest logit exceeds the others by more than the dtype keeps of their differences."""
 
 from __future__ import annotations
 
