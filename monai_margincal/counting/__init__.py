@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .as_class_counts import as_class_counts
 from .case_record import CaseRecord, Failure
-from .class_counts import ClassCounts, as_class_counts
+from .class_counts import ClassCounts
 from .class_ids import declared_class_ids
 from .label_file import count_file
 from .one_hot import one_hot_voxel_counts

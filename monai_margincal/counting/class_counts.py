@@ -21,7 +21,7 @@ import numpy as np
 from ..files import expect_writable, write_text
 from ..streams import is_stream
 
-__all__ = ["ClassCounts", "as_class_counts"]
+__all__ = ["ClassCounts"]
 
 _FORMAT = "monai_margincal.class_counts"
 _INT64_MAX = int(np.iinfo(np.int64).max)
@@ -354,43 +354,6 @@ class ClassCounts:
         more += f", ignored={self._ignored}" if self._ignored else ""
         more += f", source={self._source!r}" if self._source else ""
         return f"ClassCounts({{{body}}}{more})"
-
-
-def as_class_counts(value: Any) -> ClassCounts:
-    """Class counts from any form in which an argument ``class_counts`` may come.
-
-    Args:
-        value: a `ClassCounts`; a sequence, array or tensor of counts of the classes 0 ... C - 1; a mapping ``id -> count``
-            (keys may be digits as strings, as JSON makes them); the path of a JSON file written by `ClassCounts.to_json`;
-            or what `ClassCounts.to_dict` gives.
-
-    Raises:
-        TypeError: none of these.
-        ValueError, FileNotFoundError: see `ClassCounts` and `ClassCounts.from_json`.
-
-    Example:
-        >>> as_class_counts({"0": 980, "1": 20})
-        ClassCounts({0: 980, 1: 20})
-    """
-    if isinstance(value, ClassCounts):
-        return value
-    if isinstance(value, (str, os.PathLike)):
-        return ClassCounts.from_json(value)
-    if isinstance(value, Mapping):
-        if "format" in value:
-            return ClassCounts.from_dict(value)
-        try:
-            by_id = {int(label) if isinstance(label, str) else label: count for label, count in value.items()}
-        except ValueError:
-            raise ValueError(f"class_counts has the keys {list(value)}: expected label ids (integers)") from None
-        return ClassCounts(by_id)
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Sequence):
-        return ClassCounts(value)
-    raise TypeError(
-        f"class_counts is a {type(value).__name__}: expected ClassCounts, counts per class, a mapping id -> count or a path"
-    )
 
 
 def _integers(values: Iterable[Any], what: str, signed: bool = False) -> list[int]:

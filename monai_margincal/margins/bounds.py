@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from ..counting.class_counts import as_class_counts
+from ..counting.as_class_counts import as_class_counts
 from ..labels import class_labels
 from ..ops.targets import holds_class_indices
 from .class_margins import ClassMargins

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..counting.class_counts import as_class_counts
+from ..counting.as_class_counts import as_class_counts
 
 __all__ = ["ClassMargins", "class_margins"]
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..counting.class_counts import ClassCounts, as_class_counts
+from ..counting.as_class_counts import as_class_counts
+from ..counting.class_counts import ClassCounts
 
 if TYPE_CHECKING:
     import torch

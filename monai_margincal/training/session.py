@@ -11,7 +11,7 @@ from ignite.engine import Events
 from monai.handlers import CheckpointLoader, EarlyStopHandler
 from torch import nn
 
-from ..counting.class_counts import as_class_counts
+from ..counting.as_class_counts import as_class_counts
 from ..errors import naming_files
 from ..processes import own_rank
 from .epoch_seed import EpochSeedHandler

@@ -12,7 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monai_margincal.counting.class_counts import ClassCounts, as_class_counts
+from monai_margincal.counting.as_class_counts import as_class_counts
+from monai_margincal.counting.class_counts import ClassCounts
 
 NAMES = ["background", "lesion", "vessel"]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...counting.as_class_counts import as_class_counts
 from ...counting.case_record import CaseRecord
-from ...counting.class_counts import ClassCounts, as_class_counts
+from ...counting.class_counts import ClassCounts
 from ...findings import Finding
 from ...geometry import axis_codes, axis_order
 from ...margins import class_margins
