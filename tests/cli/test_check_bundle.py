@@ -44,3 +44,33 @@ def test_errors_are_listed_and_counted(tmp_path, capsys):
 def test_bad_usage(words, message, capsys):
     assert main(["check-bundle", *words]) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("folder", "overrides"),
+    [
+        ("2025", ["image_pattern=./{case}_i.nii.gz", "label_pattern={case}_l.nii.gz", "val_cases=7", "cases=7"]),
+        (
+            "exp#1",
+            ["image_pattern={case}_i.nii.gz", "label_pattern={case}_l.nii.gz", "train_cases=None", "val_cases=[7]"],
+        ),
+    ],
+)
+def test_overrides_mean_what_flags_of_a_run_mean(tmp_path, monkeypatch, capsys, folder, overrides):
+    """Braces, numbers and # reach the data as they were typed."""
+    (tmp_path / folder).mkdir()
+    for case, source in (("7", "lung1"), ("8", "lung2")):
+        for kind, postfix in (("images", "i"), ("labels", "l")):
+            shutil.copy(
+                f"{sample_dir('lung_ct')}/{kind}/{source}.nii.gz", tmp_path / folder / f"{case}_{postfix}.nii.gz"
+            )
+    monkeypatch.chdir(tmp_path)
+    words = [word for text in [f"dataset_dir={folder}", *overrides] for word in ("--override", text)]
+    assert main(["check-bundle", BUNDLE, *words]) == 0, capsys.readouterr().out
+    assert main(["check-bundle", BUNDLE, *words, "--override", "val_cases=9"]) == 1
+    assert "expected distinct case names out of ['7', '8'], got ['9']" in capsys.readouterr().out
+
+
+def test_an_override_without_a_value_names_its_key(capsys):
+    assert main(["check-bundle", BUNDLE, "--override", "dataset_dir="]) == 1
+    assert "--dataset_dir: found '', expected a path" in capsys.readouterr().err
