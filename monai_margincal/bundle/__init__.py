@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .error_line import errors_in_one_line
 from .keys import unused_keys
-from .last_line import errors_in_one_line
 from .locate import bundle_dir
 from .prepare_run import prepare_run
 from .switches import switches

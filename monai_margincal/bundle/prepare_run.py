@@ -12,7 +12,7 @@ from monai.utils import set_determinism
 
 from ..processes import own_rank, start_process_group
 from .command_line import is_command_line, typed_flags
-from .last_line import errors_in_one_line
+from .error_line import errors_in_one_line
 from .switches import refuse_texts
 from .texts import keep_literal, settle_flags
 from .unknown_flags import parser_at_work, refuse_without_effect

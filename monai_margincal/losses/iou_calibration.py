@@ -57,7 +57,7 @@ def iou_optimal_threshold(iou: torch.Tensor | float) -> torch.Tensor:
     return iou / (1 + iou)
 
 
-def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, natural: bool = False) -> torch.Tensor:
+def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, base_e: bool = False) -> torch.Tensor:
     """The positive-side margin with which the loss decides at the IoU-optimal threshold: rho = -log2(2J - 1).
 
     For two classes and a false-positive weight w, the margin calibration loss of a voxel with class-1 probability eta is smallest
@@ -73,7 +73,7 @@ def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, natur
     Args:
         iou: J in [0, 1], any shape.
         maximum: bound of the margin, also its value for J <= 1/2, where no finite margin reaches the threshold.
-        natural: for a loss of base e instead of 2.
+        base_e: for a loss of base e instead of 2.
 
     Returns:
         margins in [0, maximum], 0 at J = 1.
@@ -89,7 +89,7 @@ def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, natur
     if not (math.isfinite(maximum) and maximum >= 0):
         raise ValueError(f"maximum must be finite and >= 0, found {maximum!r}")
     margin = 0.0 - torch.log2((2 * iou - 1).clamp_min(0))  # infinite at J <= 1/2, then bounded; 0.0 - 0 is not -0
-    return (margin * math.log(2) if natural else margin).clamp(0.0, maximum)
+    return (margin * math.log(2) if base_e else margin).clamp(0.0, maximum)
 
 
 def _checked_iou(iou: torch.Tensor | float) -> torch.Tensor:
@@ -163,7 +163,7 @@ class LossController(nn.Module, abc.ABC):
 
     @property
     def _natural(self) -> bool:
-        return bool(getattr(self._loss, "natural", False))
+        return bool(getattr(self._loss, "base_e", False))
 
 
 def _write_after_loading(module: nn.Module, _: Any) -> None:

@@ -137,7 +137,7 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
             raise TypeError(f"ignore_index must be an integer or None, found {ignore_index!r}")
         self.include_background = include_background
         self.to_onehot_y = to_onehot_y
-        self.natural = base == "e"
+        self.base_e = base == "e"
         self.ignore_index = ignore_index
         self.global_mean = global_mean
         self.backend = backend
@@ -203,7 +203,7 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
                 negative_weight,
                 self.positive_weight,
                 class_mask,
-                self.natural,
+                self.base_e,
                 self.include_background,
                 self.ignore_index,
                 reduction,
@@ -220,7 +220,7 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
                 negative_weight=negative_weight,
                 positive_weight=self.positive_weight,
                 class_mask=class_mask,
-                natural=self.natural,
+                base_e=self.base_e,
                 include_background=self.include_background,
                 ignore_index=self.ignore_index,
                 reduction=reduction,
@@ -241,7 +241,7 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
         parts += [f"{name}={_short(self._buffers[name])}" for name in _PER_CLASS]
         if self.negative_weight_is_mean:
             parts[-2] = "negative_weight='mean'"
-        parts += [f"base={'e' if self.natural else 2}", f"reduction={self.reduction!r}"]
+        parts += [f"base={'e' if self.base_e else 2}", f"reduction={self.reduction!r}"]
         parts += [] if self.include_background else ["include_background=False"]
         parts += ["to_onehot_y=True"] if self.to_onehot_y else []
         parts += [] if self.ignore_index is None else [f"ignore_index={self.ignore_index}"]

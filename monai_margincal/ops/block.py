@@ -56,13 +56,13 @@ class Workspace:
         terms: ClassTerms,
         *,
         voxels: int,
-        natural: bool,
+        base_e: bool,
         gradient_scale: torch.Tensor | None,
     ) -> None:
         self.dtype = terms.margin_negative.dtype
         self.classes = terms.margin_negative.shape[0]
         # log2(1 + 2^z) = softplus(z ln 2) / ln 2: only the differences are scaled, so base e costs no multiplication more
-        self.unit = 1.0 if natural else math.log(2.0)
+        self.unit = 1.0 if base_e else math.log(2.0)
         self.terms = terms
         voxels = min(voxels, max(1, logits.numel() // max(1, logits.shape[1])))
         self.buffers = torch.empty(5, self.classes * voxels, dtype=self.dtype, device=logits.device)

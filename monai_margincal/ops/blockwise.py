@@ -15,7 +15,7 @@ from ..labels import class_labels
 from .block import ClassTerms, Workspace
 from .targets import soft_labels
 
-__all__ = ["Reading", "blockwise_loss", "count_valid"]
+__all__ = ["TargetForm", "blockwise_loss", "count_valid"]
 
 #: elements of one block and one thread, counting the channels and a few numbers more per voxel: small enough for the caches of
 #: a core, large enough for the calls in between not to matter
@@ -28,7 +28,7 @@ _LEAST_VOXELS = 4096
 _ELEMENTS_ON_DEVICE = 1 << 23
 
 
-class Reading(NamedTuple):
+class TargetForm(NamedTuple):
     """How a target is to be read; `targets` has the rules.
 
     ``class_mask`` is bool (B, C), False for a class that was not annotated in a case: it has no terms and does not compete.
@@ -45,10 +45,10 @@ class Reading(NamedTuple):
 def blockwise_loss(
     logits: torch.Tensor,
     target: torch.Tensor,
-    reading: Reading,
+    form: TargetForm,
     terms: ClassTerms,
     *,
-    natural: bool,
+    base_e: bool,
     loss_map: torch.Tensor | None = None,
     gradient: torch.Tensor | None = None,
     gradient_scale: torch.Tensor | None = None,
@@ -58,9 +58,9 @@ def blockwise_loss(
     Args:
         logits: (B, N, *spatial), any strides; N = 1 stands for two classes with the logits 0 and s.
         target: (B, 1, *spatial) class indices, or (B, N, *spatial) soft labels.
-        reading: how to read it.
+        form: how to read it.
         terms: margins and weights per class.
-        natural: natural logarithm; otherwise base 2.
+        base_e: natural logarithm; otherwise base 2.
         loss_map: (B, 1, *spatial), is filled with the loss of every voxel.
         gradient: like ``logits``, is filled with the gradient.
         gradient_scale: what to multiply the gradient by: one number, or one per voxel (B, 1, *spatial). Default 1.
@@ -74,25 +74,25 @@ def blockwise_loss(
     per_voxel = gradient_scale is not None and gradient_scale.ndim > 0
     others = (loss_map, gradient, gradient_scale)
     logits, target, loss_map, gradient, gradient_scale = _flat(logits, target, *others)
-    voxels = _voxels_per_block(logits, reading.num_classes)
+    voxels = _voxels_per_block(logits, form.num_classes)
     workspace = Workspace(
-        logits, terms, voxels=voxels, natural=natural, gradient_scale=None if per_voxel else gradient_scale
+        logits, terms, voxels=voxels, base_e=base_e, gradient_scale=None if per_voxel else gradient_scale
     )
     total = torch.zeros((), dtype=torch.float64, device=logits.device)
     for block in _blocks(logits, voxels):
-        labels, valid = _read_target(target, block, reading)
+        labels, valid = _read_target(target, block, form)
         if valid is not None and logits.device.type == "cpu" and not bool(valid.any()):
             for filled in (loss_map, gradient):
                 if filled is not None:
                     filled[block] = 0
             continue
-        annotated = None if reading.class_mask is None else reading.class_mask[block[0], :, None]
+        annotated = None if form.class_mask is None else form.class_mask[block[0], :, None]
         losses, slopes = workspace.compute(
             logits[block],
             labels,
             valid,
             annotated,
-            holds_indices=reading.holds_indices,
+            holds_indices=form.holds_indices,
             want_gradient=gradient is not None,
         )
         total += losses.sum(dtype=torch.float64)
@@ -107,14 +107,14 @@ def blockwise_loss(
     return total
 
 
-def count_valid(logits: torch.Tensor, target: torch.Tensor, reading: Reading) -> int:
+def count_valid(logits: torch.Tensor, target: torch.Tensor, form: TargetForm) -> int:
     """Number of voxels that count; raises for a target that `blockwise_loss` refuses."""
-    if reading.ignore_index is None and reading.class_mask is None:
+    if form.ignore_index is None and form.class_mask is None:
         return logits.numel() // logits.shape[1]
     logits, target, *_ = _flat(logits, target)
     count = 0
-    for block in _blocks(logits, _voxels_per_block(logits, reading.num_classes)):
-        labels, valid = _read_target(target, block, reading)
+    for block in _blocks(logits, _voxels_per_block(logits, form.num_classes)):
+        labels, valid = _read_target(target, block, form)
         count += labels[:, :1].numel() if valid is None else int(valid.sum())
     return count
 
@@ -174,27 +174,27 @@ def _positions(sizes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _read_target(
-    target: torch.Tensor, block: tuple[slice, ...], reading: Reading
+    target: torch.Tensor, block: tuple[slice, ...], form: TargetForm
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Labels (b, 1 or C, L) of a block and which of its voxels are valid (b, 1, L), None where all are."""
     part = target[block].flatten(2) if target.ndim > 2 else target[block].unsqueeze(-1)
-    classes, ignore_index = reading.num_classes, reading.ignore_index
-    if reading.holds_indices:
-        labels, valid = class_labels(part, classes, ignore_index, names=reading.names)
+    classes, ignore_index = form.num_classes, form.ignore_index
+    if form.holds_indices:
+        labels, valid = class_labels(part, classes, ignore_index, names=form.names)
     else:
         labels, valid = soft_labels(part, classes, ignore_index, torch.promote_types(part.dtype, torch.float32))
-    if reading.class_mask is not None:
-        annotated = reading.class_mask[block[0]]
+    if form.class_mask is not None:
+        annotated = form.class_mask[block[0]]
         enough = (annotated.sum(dim=1) >= 2)[:, None, None]
         valid = enough.expand(-1, 1, labels.shape[2]) if valid is None else valid & enough
-        _refuse_unannotated(labels, valid, annotated, reading)
+        _refuse_unannotated(labels, valid, annotated, form)
     if valid is not None and target.device.type == "cpu" and bool(valid.all()):
         valid = None
     return labels, valid
 
 
-def _refuse_unannotated(labels: torch.Tensor, valid: torch.Tensor, annotated: torch.Tensor, reading: Reading) -> None:
-    if reading.holds_indices:
+def _refuse_unannotated(labels: torch.Tensor, valid: torch.Tensor, annotated: torch.Tensor, form: TargetForm) -> None:
+    if form.holds_indices:
         known = annotated.gather(1, labels[:, 0]).unsqueeze(1)
         wrong = valid & ~known
         found = labels[wrong]

@@ -37,7 +37,7 @@ def margin_calibration(
     positive_weight: torch.Tensor,
     *,
     class_mask: torch.Tensor | None = None,
-    natural: bool = False,
+    base_e: bool = False,
     include_background: bool = True,
     ignore_index: int | None = None,
     reduction: str = "mean",
@@ -48,7 +48,7 @@ def margin_calibration(
     """Margin-calibrated log-loss, with margins and weights as tensors that may change between calls.
 
     For every valid voxel of class y: w+_y phi(rho_y0 - lambda_y) + sum_{k != y} w-_k phi(lambda_k + rho_0k), with
-    lambda_k = s_k - max_{j != k} s_j and phi(z) = log2(1 + 2^z), or ln(1 + e^z) if ``natural``. At a tie the gradient takes the
+    lambda_k = s_k - max_{j != k} s_j and phi(z) = log2(1 + 2^z), or ln(1 + e^z) if ``base_e``. At a tie the gradient takes the
     first of the largest logits. Nothing valid: 0, with zero gradients.
 
     Logits beyond 2^100 (float64: 2^1000), infinite ones included, count as 2^100, so the loss stays finite; NaN in a valid
@@ -64,7 +64,7 @@ def margin_calibration(
         class_mask: bool (B, C), False for a class that was not annotated in a case: there it has no terms, does not compete,
             and its logit's gradient is 0. A case with fewer than two annotated classes has no margins: its voxels count as
             ignored.
-        natural: natural logarithm instead of base 2.
+        base_e: natural logarithm instead of base 2.
         include_background: if False, both terms of class 0 are left out; its logit still competes in the maximum.
         ignore_index: label of voxels that do not count.
         reduction: "mean" (over valid voxels, summed over classes), "sum", or "none".
@@ -97,7 +97,7 @@ def margin_calibration(
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
     class_mask = None if class_mask is None else plain_tensor(class_mask)
     options = Options(
-        natural=natural,
+        base_e=base_e,
         include_background=include_background,
         ignore_index=ignore_index,
         reduction=reduction,
@@ -187,7 +187,7 @@ def _operator(
     negative_weight: torch.Tensor,
     positive_weight: torch.Tensor,
     class_mask: torch.Tensor | None,
-    natural: bool,
+    base_e: bool,
     include_background: bool,
     ignore_index: int | None,
     reduction: str,
@@ -197,7 +197,7 @@ def _operator(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
     options = Options(
-        natural=natural,
+        base_e=base_e,
         include_background=include_background,
         ignore_index=ignore_index,
         reduction=reduction,
@@ -219,7 +219,7 @@ def _operator_backward(
     negative_weight: torch.Tensor,
     positive_weight: torch.Tensor,
     class_mask: torch.Tensor | None,
-    natural: bool,
+    base_e: bool,
     include_background: bool,
     ignore_index: int | None,
     reduction: str,
@@ -229,7 +229,7 @@ def _operator_backward(
 ) -> torch.Tensor:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
     options = Options(
-        natural=natural,
+        base_e=base_e,
         include_background=include_background,
         ignore_index=ignore_index,
         reduction=reduction,

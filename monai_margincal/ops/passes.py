@@ -10,7 +10,7 @@ import torch
 
 from ..extras import install_command
 from .block import ClassTerms
-from .blockwise import Reading, blockwise_loss, count_valid
+from .blockwise import TargetForm, blockwise_loss, count_valid
 from .targets import holds_class_indices, with_channel
 
 __all__ = ["Options", "backward_pass", "check_shapes", "chosen_backend", "empty_results", "forward_pass"]
@@ -23,7 +23,7 @@ _BACKEND_VARIABLE = "MARGINCAL_KERNEL"
 class Options(NamedTuple):
     """Everything that is not a tensor."""
 
-    natural: bool
+    base_e: bool
     include_background: bool
     ignore_index: int | None
     reduction: str
@@ -55,8 +55,8 @@ def forward_pass(
             names=options.names,
             **_for_kernels(class_mask, options),
         )
-    target, reading, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
-    count = count_valid(input, target, reading)
+    target, form, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
+    count = count_valid(input, target, form)
     valid = torch.tensor(count, dtype=torch.int64, device=input.device)
     loss_map, dtype = None, _compute_dtype(input)
     if options.reduction == "none":
@@ -66,9 +66,9 @@ def forward_pass(
     total = blockwise_loss(
         input,
         target,
-        reading,
+        form,
         terms,
-        natural=options.natural,
+        base_e=options.base_e,
         loss_map=loss_map,
         gradient=gradient,
         gradient_scale=scale,
@@ -103,9 +103,9 @@ def backward_pass(
             **_for_kernels(class_mask, options),
         )
     gradient = torch.empty_like(input)
-    target, reading, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
+    target, form, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
     scale = grad_loss / valid.clamp_min(1) if options.reduction == "mean" else grad_loss
-    blockwise_loss(input, target, reading, terms, natural=options.natural, gradient=gradient, gradient_scale=scale)
+    blockwise_loss(input, target, form, terms, base_e=options.base_e, gradient=gradient, gradient_scale=scale)
     return gradient
 
 
@@ -146,7 +146,7 @@ def _for_kernels(class_mask: torch.Tensor | None, options: Options) -> dict[str,
         "class_mask": class_mask,
         "ignore_index": options.ignore_index,
         "include_background": options.include_background,
-        "natural": options.natural,
+        "base_e": options.base_e,
         "reduction": options.reduction,
     }
 
@@ -159,7 +159,7 @@ def _prepare(
     *,
     options: Options,
     holds_indices: bool,
-) -> tuple[torch.Tensor, Reading, ClassTerms]:
+) -> tuple[torch.Tensor, TargetForm, ClassTerms]:
     """What the blockwise computation works on: every class has its margins and weights, in the dtype of the computation."""
     num_classes, dtype = max(input.shape[1], 2), _compute_dtype(input)
     terms = ClassTerms(*(tensor.to(device=input.device, dtype=dtype).expand(num_classes) for tensor in tensors))
@@ -169,10 +169,10 @@ def _prepare(
         terms = terms._replace(
             negative_weight=terms.negative_weight * foreground, positive_weight=terms.positive_weight * foreground
         )
-    reading = Reading(
+    form = TargetForm(
         holds_indices, num_classes, ignore_index=options.ignore_index, class_mask=class_mask, names=options.names
     )
-    return with_channel(input, target), reading, terms
+    return with_channel(input, target), form, terms
 
 
 def check_shapes(

@@ -137,7 +137,7 @@ def _common(
     class_mask: torch.Tensor | None,
     ignore_index: int | None,
     include_background: bool,
-    natural: bool,
+    base_e: bool,
 ) -> _Common:
     input = tensors[0]
     layout = _layout(tensors, keep_batch=class_mask is not None)
@@ -170,7 +170,7 @@ def _common(
         "LABELS": 2 if tensors[1].dtype == torch.float64 else int(tensors[1].is_floating_point()),
         "HAS_MASK": class_mask is not None,
         "BACKGROUND": include_background,
-        "NATURAL": natural,
+        "NATURAL": base_e,
         "num_warps": 4,
     }
     return _Common(layout, blocks, settings, options)
@@ -192,7 +192,7 @@ def kernel_forward(
     class_mask: torch.Tensor | None,
     ignore_index: int | None,
     include_background: bool,
-    natural: bool,
+    base_e: bool,
     reduction: str,
     names: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -205,7 +205,7 @@ def kernel_forward(
         class_mask: bool (B, C) or None.
         ignore_index: label of voxels that do not count, or None.
         include_background: if False, the terms of class 0 are left out.
-        natural: natural logarithm instead of base 2.
+        base_e: natural logarithm instead of base 2.
         reduction: "none", "mean" or "sum".
         names: what the classes are called, for messages.
 
@@ -213,7 +213,7 @@ def kernel_forward(
         ValueError: an earlier call, expecting the same labels on this device, has met undeclared ones.
     """
     target, terms = _readable(target), _beside(input, terms)
-    common = _common((input, target), terms, class_mask, ignore_index, include_background, natural)
+    common = _common((input, target), terms, class_mask, ignore_index, include_background, base_e)
     (programs,) = common.grid
     device, num_classes = input.device, common.options["C"]
     report = _report_of(device, num_classes, ignore_index, names)
@@ -263,13 +263,13 @@ def kernel_backward(
     class_mask: torch.Tensor | None,
     ignore_index: int | None,
     include_background: bool,
-    natural: bool,
+    base_e: bool,
     reduction: str,
 ) -> torch.Tensor:
     """Gradient of the logits, in their dtype and memory format. Arguments as `kernel_forward`, with the incoming gradient."""
     target, terms = _readable(target), _beside(input, terms)
     gradient = torch.empty_like(input)
-    common = _common((input, target, gradient), terms, class_mask, ignore_index, include_background, natural)
+    common = _common((input, target, gradient), terms, class_mask, ignore_index, include_background, base_e)
     grad_loss = grad_loss.contiguous()
     mask = grad_loss if class_mask is None else class_mask.to(input.device).contiguous().view(torch.uint8)
     with _on(input.device):

@@ -7,16 +7,16 @@ import math
 import numpy as np
 
 
-def _phi(margin: float, rho: float, natural: bool) -> float:
+def _phi(margin: float, rho: float, base_e: bool) -> float:
     """varphi_rho(l) = log2(1 + 2^(rho - l)), or its natural-log form, in a form that does not overflow."""
-    unit = 1.0 if natural else math.log(2.0)
+    unit = 1.0 if base_e else math.log(2.0)
     z = (rho - margin) * unit
     return (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) / unit
 
 
-def _slope(margin: float, rho: float, natural: bool) -> float:
+def _slope(margin: float, rho: float, base_e: bool) -> float:
     """d varphi_rho / dl = -sigma((rho - l))."""
-    z = (rho - margin) * (1.0 if natural else math.log(2.0))
+    z = (rho - margin) * (1.0 if base_e else math.log(2.0))
     return -1.0 / (1.0 + math.exp(-z)) if z >= 0 else -math.exp(z) / (1.0 + math.exp(z))
 
 
@@ -30,7 +30,7 @@ def oracle(
     *,
     valid=None,
     annotated=None,
-    natural=False,
+    base_e=False,
     include_background=True,
 ):
     """Loss per voxel, its gradient, and which voxels count.
@@ -60,10 +60,10 @@ def oracle(
                 margin = float(s[k] - s[rival])
                 share = float(target[b, k, i]) if target.ndim == 3 else float(target[b, i] == k)
                 positive, negative = positive_weight[k] * share, negative_weight[k] * (1 - share)
-                losses[b, i] += positive * _phi(margin, margin_positive[k], natural)
-                losses[b, i] += negative * _phi(-margin, margin_negative[k], natural)
-                slope = positive * _slope(margin, margin_positive[k], natural)
-                slope -= negative * _slope(-margin, margin_negative[k], natural)
+                losses[b, i] += positive * _phi(margin, margin_positive[k], base_e)
+                losses[b, i] += negative * _phi(-margin, margin_negative[k], base_e)
+                slope = positive * _slope(margin, margin_positive[k], base_e)
+                slope -= negative * _slope(-margin, margin_negative[k], base_e)
                 gradient[b, k, i] += slope
                 gradient[b, rival, i] -= slope
     return losses, gradient[:, 1:] if one_channel else gradient, valid

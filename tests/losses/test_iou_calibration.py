@@ -43,7 +43,7 @@ def _threshold(loss: MarginCalibrationLoss) -> float:
 @pytest.mark.parametrize("iou", [0.55, 0.75, 0.9, 1.0])
 def test_the_margin_puts_the_decision_at_the_iou_optimal_threshold(iou, weight, base):
     """The identity rho = -log2(2J - 1), found by minimising the expected loss over the logits."""
-    rho = float(iou_calibrated_margin(iou, maximum=10.0, natural=base == "e"))
+    rho = float(iou_calibrated_margin(iou, maximum=10.0, base_e=base == "e"))
     loss = MarginCalibrationLoss(
         margins=([rho, 0.0], [0.0, rho]), negative_weight=weight, base=base, reduction="none"
     ).double()

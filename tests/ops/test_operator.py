@@ -27,7 +27,7 @@ def test_golden(case, way):
     one = torch.ones(max(classes, 2), dtype=torch.float64)
     margins = tensor(case["rho_0k"]), tensor(case["rho_k0"])
     printed = {"ignore_index": case["ignore_index"]}
-    released = {**printed, "natural": True}
+    released = {**printed, "base_e": True}
     if not has_proper_margins(case):
         # the released code turns the true class into a negative, or into NaN
         with pytest.raises(ValueError, match=r"must be finite and >= 0|expected \(2,\), one entry per class"):
@@ -124,7 +124,7 @@ def problems(draw, forms=("index", "index with channel", "one-hot", "soft")):
         if inside:
             valid = (shares[:, ignore_index] != 1).reshape(valid.shape)
     options = {
-        "natural": draw(st.booleans()),
+        "base_e": draw(st.booleans()),
         "include_background": draw(st.booleans()),
         "ignore_index": ignore_index,
         "class_mask": None if annotated is None else torch.tensor(annotated),
@@ -175,7 +175,7 @@ def check_against_oracle(way, problem, reduction, factor, dtype, tolerance):
         *terms,
         valid=valid,
         annotated=annotated,
-        natural=options["natural"],
+        base_e=options["base_e"],
         include_background=options["include_background"],
     )
     if annotated is not None:
