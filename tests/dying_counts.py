@@ -37,6 +37,10 @@ if __name__ == "__main__":
 BEGIN, END = {"files": 0.1, "transforms": 0.5}, {"files": 2.5, "transforms": 9.0}
 
 
+#: what the command line of a worker holds
+WORKER = {"files": "file_worker", "transforms": "spawn_main"}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a count ended: status, standard error, seconds after the kill, processes that were left two seconds later."""
@@ -86,7 +90,10 @@ def run_and_kill(kind: str, pattern: str, victim: str, number: int, moment: floa
         deadline = time.monotonic() + 30
         while victim == "worker":
             workers = [
-                pid for pid, words in processes(mark).items() if pid != run.pid and "resource_tracker" not in words
+                # not what the imports of the main process start for a moment
+                pid
+                for pid, words in processes(mark).items()
+                if pid != run.pid and WORKER[kind] in words
             ]
             victims = random.sample(workers, 1) if workers else []
             if victims or run.poll() is not None or time.monotonic() > deadline:
@@ -96,7 +103,7 @@ def run_and_kill(kind: str, pattern: str, victim: str, number: int, moment: floa
             os.kill(pid, number)
         began = time.monotonic()
         try:
-            _, errors = run.communicate(timeout=30)
+            _, errors = run.communicate(timeout=120)
         finally:
             run.kill()
         seconds = time.monotonic() - began

@@ -234,7 +234,7 @@ def _ending_by_signals() -> Iterator[None]:
         received.append(number)
         raise SystemExit(128 + number)
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = list(_ENDING)
     if threading.current_thread() is not threading.main_thread():
         numbers = []
     numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
@@ -251,12 +251,15 @@ def _ending_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _spawning() -> Iterator[None]:
-    """Start processes that do not look for modules in the working folder, and leave Ctrl-C in the terminal to this one."""
+    """Start processes that do not look for modules in the working folder, and leave Ctrl-C in the terminal to this one.
+
+    Signals wait until all processes have got what they are to count: one that gets half of it says so with a traceback.
+    """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     has_masks = hasattr(signal, "pthread_sigmask")
-    # inherited, until a worker can say that it ignores the signal
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if has_masks else None
+    # inherited, until a worker can say which of them it ignores
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDING}) if has_masks else None
     try:
         yield
     finally:
@@ -268,6 +271,8 @@ def _spawning() -> Iterator[None]:
             os.environ[_SAFE_PATH] = before
 
 
+#: what asks a process to end
+_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 #: of Python 3.11: nothing is put before the search path that was not asked for
 _SAFE_PATH = "PYTHONSAFEPATH"
 _received: LabelItems | None = None
@@ -276,6 +281,8 @@ _received: LabelItems | None = None
 def _receive(items: LabelItems, lifeline: Connection) -> None:
     global _received
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     os.environ.pop(_SAFE_PATH, None)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     torch.set_num_threads(1)

@@ -14,7 +14,7 @@ from shared import SHARED, needs_shared
 PATTERNS = {"image_pattern": "{case}_image.nrrd", "label_pattern": "{case}_label.nrrd"}
 
 #: the narrowest network that group norm with 4 groups allows, so that 61 slices of 512 x 512 take seconds on a CPU
-NARROW = {"features": [8, 16, 32, 64, 128], "sw_batch_size": 4}
+NARROW = {"features": [8, 16, 32, 64, 128]}
 
 
 @needs_shared
@@ -38,7 +38,7 @@ def test_train_evaluate_and_infer_on_a_whole_scan(command, tmp_path):
     assert '"counts": [\n  15966140,\n  24644\n ]' in (tmp_path / "eval" / "class_counts.json").read_text()
 
     del given["label_pattern"]
-    command(tmp_path, ("inference",), **given, cases="lung2", output_dir="masks")
+    command(tmp_path, ("inference",), **given, sw_batch_size=4, cases="lung2", output_dir="masks")
     mask = nibabel.load(tmp_path / "masks" / "lung2_image_mask.nii.gz")
     scan = SimpleITK.ReadImage(str(data / "lung2_image.nrrd"))
     assert mask.shape == scan.GetSize() == (512, 512, 61)
