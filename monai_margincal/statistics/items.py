@@ -6,7 +6,9 @@ import contextlib
 import copy
 import multiprocessing
 import os
+import pickle
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -202,9 +204,10 @@ def _count_in_processes(
     lifeline, held = context.Pipe(duplex=False)
     with (
         _ending_by_signals(),
+        tempfile.TemporaryDirectory() as folder,
         lifeline,
         held,
-        ProcessPoolExecutor(num_workers, context, _receive, (items, lifeline)) as pool,
+        ProcessPoolExecutor(num_workers, context, _receive, (_sent(items, folder), lifeline)) as pool,
     ):
         is_done = False
         try:
@@ -220,6 +223,17 @@ def _count_in_processes(
             for process in [] if is_done else list((pool._processes or {}).values()):
                 process.kill()  # `kill_workers` in Python 3.14
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _sent(items: LabelItems, folder: str) -> Path:
+    """Put items where workers find them.
+
+    In the pipe by which a process gets its start, what does not fit into the pipe's buffer waits for a reader, for ever if the
+    process was killed before it read: `multiprocessing` itself keeps the end open that would tell of its death.
+    """
+    path = Path(folder, "items.pickle")
+    path.write_bytes(pickle.dumps(items))
+    return path
 
 
 @contextlib.contextmanager
@@ -278,7 +292,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 _received: LabelItems | None = None
 
 
-def _receive(items: LabelItems, lifeline: Connection) -> None:
+def _receive(sent: Path, lifeline: Connection) -> None:
     global _received
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
@@ -286,7 +300,7 @@ def _receive(items: LabelItems, lifeline: Connection) -> None:
     os.environ.pop(_SAFE_PATH, None)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     torch.set_num_threads(1)
-    _received = items
+    _received = pickle.loads(sent.read_bytes())
 
 
 def _end_with(lifeline: Connection) -> None:
