@@ -1,7 +1,7 @@
 """The one confusion matrix, counted exactly, and the per-class quantities that follow from it.
 
 Everywhere in the package predictions come first, ``(y_pred, y)``, and a matrix has true classes as rows and predicted ones as
-columns. What 0/0 gives is the argument ``absent`` of each quantity.
+columns. The argument ``absent`` of each quantity says what 0/0 gives.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def count_pairs(
         y_pred: predicted classes, int64, any shape; 0 ... C - 1 in valid voxels.
         y: true classes, likewise, of the same shape.
         num_classes: C.
-        valid: bool, which voxels count. With it nothing waits for the device; without it (all of them) a device is waited for.
+        valid: bool, which voxels count; None: all of them. With it nothing waits for the device; without it, the count does.
 
     Returns:
         int64 (C, C) on the device of `y`, rows = truth.
@@ -101,7 +101,7 @@ def count_pairs(
     if valid is None:
         counts = torch.bincount(cell, minlength=cells)
     else:
-        # bincount would wait for the device to know its largest value; the last cell takes what does not count
+        # bincount would wait for the device to learn the largest value; the last cell takes what does not count
         cell = torch.where(valid.flatten(), cell, cells)
         counts = torch.zeros(cells + 1, dtype=torch.int64, device=cell.device)
         counts = counts.index_add_(0, cell, torch.ones_like(cell))[:cells]

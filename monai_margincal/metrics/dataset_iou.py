@@ -32,14 +32,14 @@ class DatasetIoU(CumulativeIterationMetric):
     * in the truth and predicted: its IoU.
 
     `recall` (not in the truth) and `precision` (never predicted) treat their own 0/0 in the same way. `absent_classes`
-    and `image_counts` tell how much each number rests on.
+    and `image_counts` tell how much data each number rests on.
 
     Called with ``(y_pred, y)``: batches (B, 1, ...) of class indices or (B, C, ...) one-hot, or lists of channel-first
     images as `decollate_batch` makes them; MetaTensors too; prediction and truth may differ in form. Returns the batch's
     own confusion matrices, int64 (B, C, C). Counts are int64 and exact.
 
-    Kept between calls: one C x C matrix, C image counts, and C float64 per image (`get_buffer`). Ranks exchange these
-    and no labels; the number of batches may differ between ranks, down to none. As with every MONAI metric, all ranks
+    Kept between calls: one C x C matrix, C image counts, and C float64 per image (`get_buffer`). Ranks exchange these,
+    never labels; the number of batches may differ between ranks, down to none. As with every MONAI metric, all ranks
     must ask for results together, and a sampler that repeats images to even out the ranks counts them twice
     (``DistributedSampler(even_divisible=False)`` does not).
 
@@ -52,10 +52,10 @@ class DatasetIoU(CumulativeIterationMetric):
         absent: ``"one"`` or ``"exclude"``, see above.
 
     Raises:
-        TypeError: at call: something that is not a tensor.
-        ValueError: `num_classes` below 2 or unknown `absent`; at call: lists of different lengths, different shapes,
-            class ids outside 0..C-1, logits or probabilities instead of indices or one-hot (see `confusion_matrix`); at
-            a result: nothing was counted yet.
+        TypeError: on call: an argument is not a tensor.
+        ValueError: `num_classes` below 2 or unknown `absent`; on call: lists of different lengths, different shapes,
+            class ids outside 0..C-1, logits or probabilities instead of indices or one-hot (see `confusion_matrix`);
+            when a result is asked for: nothing has been counted yet.
 
     Source: Li, Yu, Zhang, "Distribution-aware Margin Calibration for Medical Image Segmentation" (arXiv:2011.01462),
     section on the IoU and its tables; extended: IJCV 130(1):95-110, 2022 (arXiv:2112.11554).
@@ -155,7 +155,7 @@ class DatasetIoU(CumulativeIterationMetric):
 
     @property
     def absent_classes(self) -> tuple[int, ...]:
-        """Ids of the evaluated classes found in no truth and no prediction: their IoU is 0/0."""
+        """Ids of the evaluated classes found in neither truth nor prediction: their IoU is 0/0."""
         counts = self.image_counts
         return tuple(k for k in self.evaluated_classes if counts[k] == 0)
 

@@ -1,4 +1,4 @@
-"""`DatasetIoU` inside MONAI's engines: a key metric, with the per-class numbers beside it."""
+"""`DatasetIoU` inside MONAI's engines: a key metric, along with the per-class numbers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class DatasetIoUHandler(IgniteMetricHandler):
     ``engine.state.metrics[name]`` becomes the mean IoU (a float), usable as a key metric. With `per_class`, further
     entries follow, one per evaluated class, so that `StatsHandler`, `TensorBoardStatsHandler` and `MetricsSaver` show
     them without being told: ``<name>_<class>`` for the IoU, ``<name>_recall_<class>``, ``<name>_precision_<class>`` and
-    ``<name>_images_<class>`` (the number of images that held the class, in truth or prediction: how much the number
-    rests on). With `save_details`, ``engine.state.metric_details[name]`` holds the IoU of every image, (images, C),
-    for `MetricsSaver`'s report per case, NaN for a class that an image and its prediction do not have.
+    ``<name>_images_<class>`` (the number of images that hold the class, in truth or prediction: how much data the
+    other numbers rest on). With `save_details`, ``engine.state.metric_details[name]`` holds the IoU of every image, (images, C),
+    for `MetricsSaver`'s report per case, NaN for a class found in neither an image's truth nor its prediction.
 
     Args:
         num_classes: as in `DatasetIoU`.
@@ -95,7 +95,7 @@ class DatasetIoUHandler(IgniteMetricHandler):
         """Write the mean IoU, then the numbers per class, into ``engine.state.metrics``."""
         super().completed(engine, name)
         if math.isnan(engine.state.metrics[name]) and getattr(engine.state, "key_metric_name", None) == name:
-            # MONAI would keep the NaN of a first epoch as the best value for ever, since nothing compares greater.
+            # MONAI would keep the NaN of a first epoch as the best value forever, since nothing compares greater.
             raise ValueError(
                 f"{name} is undefined: none of the evaluated classes {self.metric_fn.evaluated_classes} was found in the "
                 "truth or predicted. Check the labels, or pass absent='one' to count such classes as 1."
