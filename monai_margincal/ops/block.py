@@ -7,7 +7,7 @@ logistic function, and every difference of logits times ln 2 for base 2, a voxel
     g_y    = -w+_y sigma(rho_y0 - lambda_y),         g_k = w-_k sigma(lambda_k + rho_0k)  for k != y
     dL/ds  = g, but at i2: g_i2 - g_i1, and at i1: g_i1 - sum_{k != i1} g_k
 
-because lambda_i1 depends on s_i2 and every other lambda_k on s_i1. Soft labels y_k weigh both terms of every class, by y_k and
+because lambda_i1 depends on s_i2 and every other lambda_k on s_i1. Soft labels y_k weight both terms of every class, by y_k and
 by 1 - y_k.
 
 Everything is computed in float32 (float64 for float64 logits), widened before the first subtraction: bfloat16 spaces logits above
@@ -29,7 +29,7 @@ _LARGEST_EXPONENT_FLOAT64 = 1000
 
 
 class ClassTerms(NamedTuple):
-    """What the loss asks of every class: four tensors of shape (C,), in the dtype of the computation."""
+    """What the loss needs to know of every class: four tensors of shape (C,), in the dtype of the computation."""
 
     margin_negative: torch.Tensor
     margin_positive: torch.Tensor
@@ -61,7 +61,7 @@ class Workspace:
     ) -> None:
         self.dtype = terms.margin_negative.dtype
         self.classes = terms.margin_negative.shape[0]
-        # log2(1 + 2^z) = softplus(z ln 2) / ln 2: only the differences are scaled, so base e costs no multiplication more
+        # log2(1 + 2^z) = softplus(z ln 2) / ln 2: only the differences are scaled, so base e costs no extra multiplication
         self.unit = 1.0 if base_e else math.log(2.0)
         self.terms = terms
         voxels = min(voxels, max(1, logits.numel() // max(1, logits.shape[1])))
@@ -72,7 +72,7 @@ class Workspace:
         self.negative_slope = terms.negative_weight * scale
         self.positive_slope = terms.positive_weight * scale
         self.largest = 2.0 ** (LARGEST_LOGIT_EXPONENT if self.dtype == torch.float32 else _LARGEST_EXPONENT_FLOAT64)
-        # a device would have to be waited for, and half precision has ties in every block
+        # looking for ties would mean waiting for a device, and half precision has them in every block
         self.on_cpu = logits.device.type == "cpu"
         self.expects_ties = not self.on_cpu or logits.dtype in (torch.float16, torch.bfloat16)
 
@@ -122,14 +122,14 @@ class Workspace:
         return buffers
 
     def _top_two(self, buffers: _Buffers) -> None:
-        """Turn scores into margins, and mark the classes of the largest and of the second largest score by 1 among 0.
+        """Turn scores into margins, and mark the classes of the largest and of the second largest score with 1 among zeros.
 
-        Comparing with the maximum takes a fraction of the time of finding its index, but finds all of equal scores. Only a
-        block that has such a tie is done again by index.
+        Comparing with the maximum takes a fraction of the time of finding its index, but marks all of several equal scores. Only
+        a block with such a tie is redone by index.
         """
         scores, _, _, first, second = buffers
         largest = scores.amax(dim=1, keepdim=True)
-        # found among the scores themselves: beside a far larger one, their differences to it are rounded to the same number
+        # found among the scores themselves: next to a far larger one, their differences from it round to the same number
         if self.expects_ties:
             runner_up = self._top_two_by_index(scores, first, second)
         else:
@@ -190,7 +190,7 @@ class Workspace:
         *,
         want_gradient: bool,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """As `_hard`, without its detours: the only rival is the other class, so both terms depend on one difference."""
+        """Like `_hard`, without its detours: the only rival is the other class, so both terms depend on one difference."""
         scores = buffers.scores
         one = labels.to(self.dtype)
         zero = 1 - one

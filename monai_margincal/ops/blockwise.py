@@ -1,7 +1,7 @@
 """The margin-calibrated log-loss and its gradient, block of voxels by block of voxels, in plain tensor operations.
 
-A block is small enough for its few temporaries to stay in the cache, so memory beside the logits is the gradient and little
-else, and each block is read from the logits once. What is computed of a block is in `block`.
+A block is small enough for its few temporaries to stay in the cache, so apart from the logits memory holds the gradient
+and little else, and each block is read from the logits once. What is computed for a block is in `block`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .targets import soft_labels
 
 __all__ = ["TargetForm", "blockwise_loss", "count_valid"]
 
-#: elements of one block and one thread, counting the channels and a few numbers more per voxel: small enough for the caches of
+#: elements of one block and one thread, counting the channels and a few more numbers per voxel: small enough for the caches of
 #: a core, large enough for the calls in between not to matter
 _ELEMENTS_PER_THREAD = 131072
 _NUMBERS_PER_VOXEL = 4
@@ -120,7 +120,7 @@ def count_valid(logits: torch.Tensor, target: torch.Tensor, form: TargetForm) ->
 
 
 def _flat(logits: torch.Tensor, target: torch.Tensor, *others: torch.Tensor | None) -> tuple[Any, ...]:
-    """The tensors with their spatial dimensions as one, where that takes no copy of any of them; numbers are left alone."""
+    """The tensors with their spatial dimensions as one, where that needs no copy of any of them; numbers are left alone."""
     tensors = (logits, target, *others)
     if logits.ndim > 3 and all(t is None or t.ndim == 0 or _is_even(t) for t in tensors):
         return tuple(t if t is None or t.ndim == 0 else t.flatten(2) for t in tensors)

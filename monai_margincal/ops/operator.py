@@ -79,8 +79,8 @@ def margin_calibration(
 
     Raises:
         ValueError: shapes do not fit, an undeclared label, overlapping one-hot channels, a voxel of a class that was not
-            annotated, a negative or non-finite margin or weight (looked at on a CPU only). The GPU kernels do not wait to
-            tell an undeclared label or a class that was not annotated: the loss is NaN, and the error comes with the next
+            annotated, a negative or non-finite margin or weight (checked on a CPU only). The GPU kernels do not wait to
+            report an undeclared label or a class that was not annotated: the loss is NaN, and the error comes with the next
             call, or with `monai_margincal.ops.triton_launch.raise_for_undeclared_labels`.
         TypeError: ``input`` is not floating point.
 
@@ -114,7 +114,7 @@ def margin_calibration(
 
 
 class _MarginCalibration(torch.autograd.Function):
-    """Eager way in."""
+    """The way in for eager calls."""
 
     @staticmethod
     def forward(
@@ -147,7 +147,7 @@ class _MarginCalibration(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_loss: torch.Tensor, _: Any) -> tuple[Any, ...]:
         input, target, *tensors, class_mask, valid = ctx.saved_tensors
-        # given away: a second backward through a retained graph computes it again
+        # handed over: a second backward through a retained graph computes it again
         gradient, ctx.gradient = ctx.gradient, None
         if stands_for_many(grad_loss):
             one = torch.ones(grad_loss.shape, dtype=grad_loss.dtype, device=grad_loss.device)

@@ -183,7 +183,7 @@ def check_shapes(
     *,
     options: Options,
 ) -> bool:
-    """All that can be told without a value; returns whether the target holds class indices."""
+    """Check all that can be checked without looking at a value; return whether the target holds class indices."""
     if options.reduction not in _REDUCTIONS:
         raise ValueError(f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, found {options.reduction!r}")
     holds_indices = holds_class_indices(input, target, options.only_indices)
@@ -207,7 +207,7 @@ def check_shapes(
 
 
 def _check_values(tensors: tuple[torch.Tensor, ...]) -> None:
-    """Margins and weights may have been changed since they were checked; on a device one would have to wait to see them."""
+    """Margins and weights may have been changed since they were checked; on a device, looking at them would mean waiting."""
     for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
         if tensor.device.type == "cpu" and not (float(tensor.min()) >= 0 and float(tensor.max()) < math.inf):
             raise ValueError(f"{name} must be finite and >= 0, found {tensor.tolist()}")

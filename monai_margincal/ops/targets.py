@@ -24,7 +24,7 @@ __all__ = [
     "with_channel",
 ]
 
-#: how far the channels of one voxel may add up to something other than 1: soft labels made in float32 and in half precision
+#: how far the sum of one voxel's channels may be from 1: soft labels made in float32 and in half precision
 _SUM_TOLERANCE = 1e-3
 _HALF_SUM_TOLERANCE = 2e-2
 
@@ -32,7 +32,7 @@ _HALF_SUM_TOLERANCE = 2e-2
 def plain_tensor(value: torch.Tensor) -> torch.Tensor:
     """The tensor without a subclass around it: every operation on a `MetaTensor` would pay for its bookkeeping.
 
-    Subclasses that stand for something else than their own data (fake tensors of a tracer) stay what they are.
+    Subclasses that stand for something other than their own data (fake tensors of a tracer) stay what they are.
     """
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"expected a torch.Tensor, found {type(value).__name__}")
@@ -40,7 +40,7 @@ def plain_tensor(value: torch.Tensor) -> torch.Tensor:
 
 
 def stands_in(value: torch.Tensor) -> bool:
-    """Whether operations on the tensor are taken over by its class."""
+    """Whether the tensor's class takes over operations on it."""
     return type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
@@ -53,7 +53,7 @@ def holds_class_indices(input: torch.Tensor, target: torch.Tensor, only_indices:
         only_indices: refuse one value per class.
 
     Raises:
-        ValueError: the shapes fit in none of the forms.
+        ValueError: the shapes fit none of the forms.
     """
     if input.ndim < 2 or input.shape[1] < 1:
         raise ValueError(f"input has the shape {tuple(input.shape)}: expected logits (B, N, *spatial) with N >= 1")

@@ -1,7 +1,8 @@
 """The loss under `torch.func`: grad, vmap, jvp, jacrev, jacfwd, in any nesting.
 
-A transform wants the forward pass and what is kept for backward apart, which costs the ordinary eager way its early gradient:
-so these Functions are used only while a transform is at work. Under `vmap` the members of the batch are computed one by one.
+A transform needs the forward pass to be separate from what is kept for backward. That would cost the ordinary eager way its
+early gradient, so these Functions are used only while a transform is at work. Under `vmap` the members of the batch are computed
+one by one.
 """
 
 from __future__ import annotations

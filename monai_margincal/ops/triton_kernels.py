@@ -120,7 +120,7 @@ def _two_largest(
             annotated = tl.load(annotated_row + c)
         logit = _load_logit(pointer, c, inside, valid, annotated, ONE_CHANNEL, HAS_MASK)
         above = logit > largest
-        # the second channel is second whatever it holds: NaN and -inf compare as smaller than nothing
+        # the second channel comes second whatever it holds: NaN and -inf never compare as greater
         between = (logit > second) | (c == 1)
         second_class = tl.where(above, first_class, tl.where(between, c, second_class))
         second = tl.where(above, largest, tl.where(between, logit, second))

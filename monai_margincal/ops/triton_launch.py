@@ -1,7 +1,7 @@
 """Calls of the Triton kernels: how voxels are numbered, block sizes, and what becomes of undeclared labels.
 
 Undeclared labels are found by the kernels without waiting for the device: the loss is NaN at once, and the kernels write
-what they found to a few bytes of page-locked host memory, at which `raise_for_undeclared_labels` looks. Every forward call
+what they found to a few bytes of page-locked host memory, which `raise_for_undeclared_labels` looks at. Every forward call
 looks before it starts, so the ValueError comes with the first call after the device has finished the one that had the labels.
 """
 
@@ -59,8 +59,8 @@ class _Layout(NamedTuple):
 def _layout(tensors: tuple[torch.Tensor, ...], keep_batch: bool) -> _Layout:
     """Number the voxels of tensors (B, channels, *spatial), up to three spatial dimensions, together.
 
-    Neighbouring dimensions are merged where every tensor steps through them evenly. A batch of few voxels each becomes an inner
-    dimension, so that a block is not mostly empty, unless ``keep_batch`` or where that makes too many.
+    Neighbouring dimensions are merged where every tensor steps through them evenly. Where each case has few voxels, the batch
+    becomes an inner dimension, so that a block is not mostly empty, unless ``keep_batch`` is given or that makes too many.
     """
     reference = tensors[0]
     sizes = [reference.shape[0], *reference.shape[2:]]
@@ -96,7 +96,7 @@ def _layout(tensors: tuple[torch.Tensor, ...], keep_batch: bool) -> _Layout:
 
 
 def _block_size(num_classes: int) -> int:
-    """Voxels per program: the channels of a block are walked twice and have to stay in the L1 cache meanwhile, where they can."""
+    """Voxels per program: the channels of a block are walked twice and should stay in the L1 cache meanwhile, if they fit."""
     return 512 if num_classes <= 32 else 256
 
 
@@ -106,7 +106,7 @@ def runs_on(device: torch.device) -> bool:
 
 
 def not_taken(input: torch.Tensor, target: torch.Tensor, holds_indices: bool) -> str:
-    """What of these arguments the kernels do not take; empty where they take them all."""
+    """What the kernels do not take among these arguments; empty if they take them all."""
     if not holds_indices:
         return "targets with one value per class"
     if input.dtype == torch.float64:
@@ -266,7 +266,7 @@ def kernel_backward(
     base_e: bool,
     reduction: str,
 ) -> torch.Tensor:
-    """Gradient of the logits, in their dtype and memory format. Arguments as `kernel_forward`, with the incoming gradient."""
+    """Gradient of the logits, in their dtype and memory format. Arguments as for `kernel_forward`, with the incoming gradient."""
     target, terms = _readable(target), _beside(input, terms)
     gradient = torch.empty_like(input)
     common = _common((input, target, gradient), terms, class_mask, ignore_index, include_background, base_e)
@@ -314,14 +314,14 @@ def _report_of(device: torch.device, num_classes: int, ignore_index: int | None,
 
 @functools.cache
 def _expectation(num_classes: int, ignore_index: int | None, names: str) -> str:
-    # asked for at every call, which is not to wait for a sentence to be put together
+    # needed at every call, which must not wait for a sentence to be put together
     return expected_classes(range(num_classes), ignore_index, names)
 
 
 def raise_for_undeclared_labels(device: torch.device | None = None) -> None:
     """Wait for the device and raise for undeclared labels that earlier calls have met.
 
-    Losses look by themselves, at their next call, and without waiting.
+    Losses do so by themselves, at their next call and without waiting.
 
     Args:
         device: where to look; everywhere if None.
