@@ -1,4 +1,4 @@
-"""Exact label statistics of whole data sets: counting, what it costs, what it brings to light."""
+"""Exact label statistics of whole data sets: counting, class weights, and the problems that counting reveals."""
 
 from __future__ import annotations
 

@@ -24,12 +24,12 @@ _NORMALIZATIONS = ("none", "mean", "sum")
 def inverse_frequency_weights(class_counts: Any, normalization: str = "mean") -> torch.Tensor:
     """Weights in inverse proportion to the frequency of the classes.
 
-    ``w_k = n / (C n_k)`` before normalisation, n the voxels of all classes, n_k those of class k and C the number of classes
-    that have voxels (King and Zeng, "Logistic Regression in Rare Events Data", Political Analysis 9(2), 2001; the "balanced"
-    weights of scikit-learn). A class without voxels gets weight 0, with one warning that names it.
+    ``w_k = n / (C n_k)`` before normalisation, where n is the voxels of all classes, n_k those of class k and C the number of
+    classes that have voxels (King and Zeng, "Logistic Regression in Rare Events Data", Political Analysis 9(2), 2001; the
+    "balanced" weights of scikit-learn). A class without voxels gets weight 0, with one warning that names it.
 
     Args:
-        class_counts: a `ClassCounts` or anything that makes one: counts per class, a mapping, a JSON path.
+        class_counts: a `ClassCounts` or anything that can be turned into one: counts per class, a mapping, a JSON path.
         normalization: ``"none"``; ``"mean"``: the weights of the classes that have voxels average 1; ``"sum"``: they add up to 1.
 
     Returns:
@@ -53,8 +53,8 @@ def median_frequency_weights(class_counts: Any, normalization: str = "none") -> 
 
     ``w_k = median_j(f_j) / f_k`` with ``f_k`` = voxels of class k over all voxels *of the cases in which it occurs* (Eigen and
     Fergus, "Predicting Depth, Surface Normals and Semantic Labels with a Common Multi-Scale Convolutional Architecture", ICCV
-    2015). That needs the counts of the single cases; with ``ClassCounts`` that have none, all voxels count
-    as one case. The median is taken over classes that have voxels; one without gets weight 0, with one warning that names it.
+    2015). That needs the counts of the individual cases; with ``ClassCounts`` that have none, all voxels count as one case. The
+    median is taken over classes that have voxels; one without gets weight 0, with one warning that names it.
 
     Args:
         class_counts: see `inverse_frequency_weights`.
@@ -86,7 +86,7 @@ def effective_number_weights(class_counts: Any, beta: float = 0.999, normalizati
     """Weights in inverse proportion to the effective number of samples.
 
     ``w_k = (1 - beta) / (1 - beta^n_k)`` (Cui, Jia, Lin, Song and Belongie, "Class-Balanced Loss Based on Effective Number of
-    Samples", CVPR 2019, Proposition 1). ``beta = 0`` weighs all classes alike, ``beta -> 1`` approaches inverse frequency. With
+    Samples", CVPR 2019, Proposition 1). ``beta = 0`` weights all classes alike, ``beta -> 1`` approaches inverse frequency. With
     voxel counts in the millions, every class beyond a few times ``1 / (1 - beta)`` voxels counts as equally large: choose
     ``1 - beta`` near the inverse of the voxels of a typical structure. A class without voxels gets weight 0, with one
     warning that names it.

@@ -1,4 +1,4 @@
-"""The voxels per class of a data set: the number everything else starts from."""
+"""The voxels per class of a data set: the numbers everything else starts from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def count_labels(
     and pairs, either byte order), NRRD, MetaImage, PNG, DICOM series and DICOM segmentations. Anything that is not a plain
     label of the declared classes stops the count with a message that names the file, what was found and what was expected.
 
-    What is counted is said in ``source`` of the result: ``"raw label files"`` or the transforms that came first, such as
+    ``source`` of the result says what was counted: ``"raw label files"`` or the transforms that came first, such as
     ``"after LoadImaged -> Spacingd"``. Voxels are counted as often as they come out: three crops of a volume are three labels.
 
     In an initialised torch.distributed group every process must call this alike: each takes a share of the cases, the counts
@@ -50,16 +50,16 @@ def count_labels(
             or ``transform`` the workers are spawned and do.
         cache_dir: folder where the count of every case is kept as soon as it is known. A later call does not count it again
             while the file (path, size, time and content), the ids and the transforms are the same; a run that was killed
-            goes on where it stopped. None: nothing is kept.
-        progress: show a progress bar with rate and remaining time; none is shown when standard error is no terminal.
-        on_error: ``"raise"`` stops at the first faulty case. ``"report"`` leaves faulty cases out of the count and says so in
-            one warning that lists them; `scan_labels` gives them as ``failures``.
+            resumes where it stopped. None: nothing is kept.
+        progress: show a progress bar with rate and remaining time; none is shown when standard error is not a terminal.
+        on_error: ``"raise"`` stops at the first faulty case. ``"report"`` leaves faulty cases out of the count and lists
+            them in one warning; `scan_labels` gives them as ``failures``.
         seed: seed of random transforms.
         names: what the classes are called, in the order of their ids.
 
     Returns:
-        `ClassCounts` with the counts of every single case in ``cases``. A case is called like its label file without the
-        ending, with as many parent folders as it takes to tell two apart.
+        `ClassCounts` with the counts of every case in ``cases``. A case is named after its label file without the ending,
+        with as many parent folders as it takes to tell two apart.
 
     Raises:
         FileNotFoundError: a file does not exist or a pattern matches none.

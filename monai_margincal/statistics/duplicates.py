@@ -1,4 +1,4 @@
-"""Labels that are named twice, in whatever way: each would be counted twice."""
+"""Labels that are named twice, one way or another: they would be counted twice."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..formats.format import itself_alone
 
 
 def refuse_repeated_files(paths: Sequence[Path], places: Sequence[str], images: Sequence[Any] | None = None) -> None:
-    """Refuse label files of which two are one: the same path, also by links, or both files of a pair, or a slice of a series.
+    """Refuse label files two of which are one: the same path, even through links, both files of a pair, or a slice of a series.
 
     A label that belongs to two images (two sequences of one examination) is two labels. Files with two names on the disk (hard
     links) are two as well: what they hold was put there twice.
 
     Args:
         paths: files that exist, each counted as a whole.
-        places: where each was named, for messages, such as ``"data[3]"``.
+        places: where each was named, for messages, for example ``"data[3]"``.
         images: the image or images of each, None where there is none.
 
     Raises:
-        ValueError: two are one; the message names both and their places.
+        ValueError: two of them are one; the message names both and where they were named.
 
     Example:
         >>> refuse_repeated_files([Path("a.nii"), Path("b/../a.nii")], ["data[0]", "data[1]"])
@@ -56,12 +56,12 @@ def _companions(path: Path) -> list[Path]:
         if found is None or found.companions is itself_alone:
             return []
         return companions_of(path) or []
-    except (ValueError, OSError):  # said when the file is counted
+    except (ValueError, OSError):  # reported when the file is counted
         return []
 
 
 def refuse_repeated_items(dataset: Any, key: str) -> None:
-    """Refuse a data set of which two entries are the same in everything, files compared as places on the disk.
+    """Refuse a data set in which two entries are the same in every respect; files are compared by their place on the disk.
 
     Two entries that share a label file but differ elsewhere (in the image, the slice or the patch to take) are two labels.
 
@@ -105,7 +105,7 @@ def _plain(value: Any) -> Any:
         return tuple((str(name), _plain(value[name])) for name in sorted(value, key=str))
     if isinstance(value, (list, tuple)):
         parts = tuple(_plain(part) for part in value)
-        # a list of one file is the file
+        # a list of one file stands for that file
         return parts[0] if len(parts) == 1 else parts
     if isinstance(value, (str, os.PathLike)):
         try:

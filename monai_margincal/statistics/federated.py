@@ -1,6 +1,6 @@
 """Class counts over sites that cannot share labels, through NVFlare's federated statistics.
 
-Each site counts its own labels; what leaves it are one number per class. NVFlare adds the numbers up on its server. A site
+Each site counts its own labels; all that leaves it is one number per class. NVFlare adds the numbers up on its server. A site
 needs the optional extra ``monai-margincal[federated]`` (NVFlare 2.7) to take part.
 
 A site without NVFlare sends a counts JSON instead, and the files are merged: ``ClassCounts.from_json(a) + ...``.
@@ -23,7 +23,7 @@ from .dataset_counts import count_labels
 try:
     from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
 except ImportError:
-    # the module stays importable, for its documentation and for reading results; making a generator says what is missing
+    # the module stays importable, for its documentation and for reading results; only making a generator says what is missing
     DataType = Feature = Any
     Statistics = object
 
@@ -35,7 +35,7 @@ _PREFIX = "class "
 class LabelCountStatistics(Statistics):
     """NVFlare statistics generator: every class is a feature, its voxels are the feature's ``count``.
 
-    To be named in a job's ``config_fed_client.json``; see ``docs/federated.md`` for a whole job.
+    Name it in a job's ``config_fed_client.json``; see ``docs/federated.md`` for a whole job.
 
     Args:
         data: label files as a pattern or path; ``{site}`` in it stands for the name of the site.
@@ -94,7 +94,7 @@ def read_federated_counts(path: str | os.PathLike[str]) -> ClassCounts:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is no such result, or a site's count is missing from a total.
+        ValueError: the file is not such a result, or a site's count is missing from a total.
     """
     with naming_files(path, "cannot be read, expected the result of a label count job", raises=ValueError):
         counts = _totals(path, json.loads(Path(path).read_text(encoding="utf-8")))

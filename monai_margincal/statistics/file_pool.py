@@ -23,8 +23,8 @@ from .file_worker import READY
 
 _PACKAGE = __name__.partition(".")[0]
 
-#: What a worker runs. Its search path is the one of this process, but for the working folder, where a file of the user may be
-#: called like a module; the package is taken from where this process has it. What fails goes to this process alone.
+#: What a worker runs. Its search path is that of this process, except for the working folder, where a file of the user may have
+#: a module's name; the package is taken from where this process has it. Failures are reported to this process alone.
 _START = f"""
 import sys
 sys.path[:] = sys.argv[2:]
@@ -92,7 +92,7 @@ def _count_in_workers(
 
 
 class _Crew:
-    """Worker processes of which each counts one file at a time; as many as there are calls at once, and none after `end`."""
+    """Worker processes, each of which counts one file at a time: as many as there are calls at once, and none after `end`."""
 
     def __init__(self) -> None:
         self._idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
@@ -104,7 +104,7 @@ class _Crew:
         """Let a worker count a file.
 
         Raises:
-            RuntimeError: a worker could not start, or there are none any more.
+            RuntimeError: a worker could not start, or there are no more of them.
         """
         try:
             worker = self._idle.get_nowait()
@@ -122,14 +122,14 @@ class _Crew:
         return (FileNotFoundError if answer["missing"] else ValueError)(answer["error"])
 
     def end(self) -> None:
-        """Kill all workers, also those that are stopped or in the middle of a file: whoever waits for one goes on."""
+        """Kill all workers, even those that are stopped or in the middle of a file: whoever waits for one goes on."""
         with self._lock:
             self._is_ended = True
         for worker in self._all:
             worker.kill()
 
     def bury(self) -> None:
-        """Give back what the system keeps of the workers, once nobody waits for one any more."""
+        """Give back what the system keeps of the workers once nobody waits for one any more."""
         for worker in self._all:
             worker.wait()
             for pipe in (worker.stdin, worker.stdout):
@@ -176,13 +176,13 @@ def _worker() -> subprocess.Popen[str]:
 
 
 def _elsewhere(search_path: list[str]) -> list[str]:
-    """The entries that are not the working folder, but for the one with the libraries, whose folder somebody may work in."""
+    """The entries other than the working folder, unless that is the folder of the libraries: somebody may work there."""
     working_folder, libraries = os.path.realpath(os.curdir), os.path.realpath(Path(np.__file__).parents[1])
     return [entry for entry in search_path if os.path.realpath(entry) != working_folder or working_folder == libraries]
 
 
 def _ask(worker: subprocess.Popen[str], question: str) -> str:
-    """The line that a worker answers, or what there is of it when it died."""
+    """The line that a worker answers, or as much of it as there is if it died."""
     if worker.stdin is not None:
         try:
             worker.stdin.write(f"{question}\n")
@@ -200,7 +200,7 @@ def _answer(worker: subprocess.Popen[str]) -> str:
 
 
 def _cause_of_death(worker: subprocess.Popen[str]) -> str:
-    worker.kill()  # it may have closed its output and live
+    worker.kill()  # it may have closed its output and still be alive
     code = worker.wait()
     if code >= 0:
         return f"exit code {code}"

@@ -22,7 +22,7 @@ READY = "ready"
 
 
 def serve(answers: int) -> None:
-    """Answer until standard input closes, which it does when the process that asks ends, in whatever way.
+    """Answer until standard input closes, as it does when the process that asks ends, however it ends.
 
     Args:
         answers: the open file to answer to. It is not standard output, because libraries print there.
@@ -37,13 +37,13 @@ def serve(answers: int) -> None:
         try:
             record = count_file(Path(question["path"]), question["ids"], question["ignore_index"])
             answer: dict[str, Any] = {"record": record.to_dict()}
-        except Exception as error:  # whatever it is, the process that asks has the file to name beside it
+        except Exception as error:  # whatever it is, the process that asks knows the file and names it too
             answer = {"error": str(error), "missing": isinstance(error, FileNotFoundError)}
         _write(answers, json.dumps(answer))
 
 
 def _listen(questions: queue.SimpleQueue[str]) -> None:
-    """Take questions in; end the process at once when nobody can ask any more, also in the middle of a file."""
+    """Take questions in; end the process at once, even in the middle of a file, when nobody can ask any more."""
     for line in sys.stdin:
         if line.endswith("\n"):
             questions.put(line)

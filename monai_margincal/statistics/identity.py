@@ -1,4 +1,4 @@
-"""What tells that a file, an item or a chain of transforms is still the same as when it was counted."""
+"""How to tell that a file, an item or a chain of transforms is still the same as when it was counted."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def item_identity(item: Any) -> str:
     """Identity of an item of a data list: of every file it names, of every array it holds, and of everything else in it.
 
     Raises:
-        ValueError: it holds something whose identity cannot be told.
+        ValueError: it holds something whose identity cannot be determined.
     """
     return json.dumps(_describe(item))
 
@@ -102,7 +102,7 @@ def transform_identity(transform: Any) -> str:
 
 
 class _IdentityPickler(pickle.Pickler):
-    """Pickles a function of the user with its code, so that an edited function is another one."""
+    """Pickles a function of the user with its code, so that an edited function counts as another one."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, FunctionType) and obj.__name__ != "<lambda>":
@@ -113,7 +113,7 @@ class _IdentityPickler(pickle.Pickler):
 
 
 def _constants(code: Any) -> str:
-    # nested code objects print their address; their own code says what they are
+    # nested code objects print their address, so their own code stands for them
     parts = [
         _constants(part) + part.co_code.hex() if hasattr(part, "co_code") else repr(part) for part in code.co_consts
     ]

@@ -1,4 +1,4 @@
-"""Cases whose image says that a class was drawn under another's index."""
+"""Cases whose image suggests that a class was drawn under another's index."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..findings import Finding
 from ..formats import describe_label
 from .scan import LabelScan
 
-#: with fewer cases there is no telling which of them is the rule
+#: with fewer cases there is no telling which are the rule
 _FEWEST_CASES = 5
 #: share of the other cases in which one class must be brighter than the other to be called the rule ...
 _RULE = 0.9
 #: ... and by how many standard deviations in their median
 _CLEARLY_BRIGHTER = 0.5
-#: a case contradicts where the difference is turned round and at least this share of the rule's
+#: a case contradicts the rule where its difference has the opposite sign and at least this share of the rule's size
 _TURNED = 0.5
 
 
@@ -62,10 +62,10 @@ def class_intensities(image: np.ndarray, label: np.ndarray, ids: Iterable[int]) 
 def find_contradicting_intensities(scan: LabelScan) -> tuple[Finding, ...]:
     """Find the cases in which one class is darker than another although it is clearly brighter in the other cases.
 
-    That is what a case looks like in which two classes, or class and background, were drawn under each other's index: its set of
-    label values gives nothing away. For each pair of classes the difference of their mean intensities is taken in units of their
-    spread, which no scale or offset of a scanner changes. Where at least nine of ten other cases agree on its sign, with a
-    median of at least half a standard deviation, a case with the opposite sign and at least half that size is named.
+    That is what a case looks like when two classes, or a class and the background, were drawn under each other's index: its set
+    of label values gives nothing away. For each pair of classes the difference of their mean intensities is taken in units of
+    their spread, which no scale or offset of a scanner changes. Where at least nine in ten of the other cases agree on its sign,
+    with a median of at least half a standard deviation, a case with the opposite sign and at least half that size is reported.
 
     Reads every image and label again, unlike `monai_margincal.statistics.find_problems`. Images that do not fit their label or
     cannot be read are left to that.

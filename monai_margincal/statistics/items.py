@@ -1,4 +1,4 @@
-"""Count the labels that items of a data set hold once their transforms were applied."""
+"""Count the labels that items of a data set hold once their transforms have been applied."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .identity import item_identity, transform_identity
 class LabelItems:
     """The items of a data set, counted by index; can be sent to a worker process.
 
-    Random transforms start every item from a seed made of ``seed`` and the item's index, so the counts do not depend on the
+    Random transforms start every item from a seed made of ``seed`` and the item's index, so the counts depend neither on the
     number of workers nor on the order; the caller's own transforms are copied and not touched.
 
     Args:
@@ -134,7 +134,7 @@ class LabelItems:
         """What the counts depend on besides the items: the transforms and their seed.
 
         Raises:
-            ValueError: the transforms cannot be told apart, or the items not without reading them.
+            ValueError: the transforms cannot be identified, or the items only by reading them.
         """
         if not isinstance(self._entries(), Sequence):
             raise ValueError(
@@ -228,8 +228,8 @@ def _count_in_processes(
 def _sent(items: LabelItems, folder: str) -> Path:
     """Put items where workers find them.
 
-    In the pipe by which a process gets its start, what does not fit into the pipe's buffer waits for a reader, for ever if the
-    process was killed before it read: `multiprocessing` itself keeps the end open that would tell of its death.
+    Through the pipe by which a process is started, whatever does not fit into the pipe's buffer waits for a reader, and waits
+    forever if the process was killed before it read: `multiprocessing` itself keeps open the end that would tell of its death.
     """
     path = Path(folder, "items.pickle")
     path.write_bytes(pickle.dumps(items))
@@ -238,7 +238,7 @@ def _sent(items: LabelItems, folder: str) -> Path:
 
 @contextlib.contextmanager
 def _ending_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end this process as they do anyhow, but not before what is inside has been tidied up.
+    """Let SIGTERM and SIGHUP end this process as they would anyhow, but not before what is inside has been tidied up.
 
     Where the caller has a handler of its own, or this is not the main thread, nothing is changed.
     """
@@ -267,7 +267,7 @@ def _ending_by_signals() -> Iterator[None]:
 def _spawning() -> Iterator[None]:
     """Start processes that do not look for modules in the working folder, and leave Ctrl-C in the terminal to this one.
 
-    Signals wait until all processes have got what they are to count: one that gets half of it says so with a traceback.
+    Signals wait until all processes have got what they are to count: one that gets half of it complains with a traceback.
     """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
@@ -330,8 +330,8 @@ def count_batches(
     Args:
         loader: the DataLoader; its own workers load.
         items: how to count one label (its data set is not used).
-        first: number of the first label, by which labels without a file are called.
-        step: difference to the number of the next one.
+        first: number of the first label; labels without a file are named by number.
+        step: difference from it to the number of the next one.
     """
     index = first
     for batch in loader:
@@ -380,7 +380,7 @@ def is_random(transform: Any) -> bool:
 
 
 def _channel_first(label: Any) -> Any:
-    """A label without channel dimension as (1, ...), where its meta data says that there is none."""
+    """A label without a channel dimension as (1, ...), where its metadata say that it has none."""
     if isinstance(label, MetaTensor):
         spatial = label.meta.get("spatial_shape")
         channel = label.meta.get("original_channel_dim")

@@ -1,10 +1,10 @@
-"""Results of counted cases on disk: a cache, and the journal from which an interrupted run goes on.
+"""Results of counted cases on disk: a cache, and the journal from which an interrupted run resumes.
 
 One file per question (which ids, which transforms, which version), one line per case. A line is appended as soon as its case
-is counted, in one write, so a killed run loses at most the case it was at, and two processes may append at the same time. A
-line carries the identity of everything that was read and a checksum; a line that is torn, foreign or out of date is not used.
+is counted, in one write, so a killed run loses at most the case it was working on, and two processes may append at the same time.
+A line carries the identity of everything that was read and a checksum; a line that is torn, foreign or out of date is not used.
 
-A cache spares work and decides nothing: where it cannot be read or written the count goes on without it, with a warning.
+A cache saves work and decides nothing: where it cannot be read or written, the count goes on without it, with a warning.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Journal:
             self._read()
         with self._or_warning():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # told now and not after hours
+            # reported now, not after hours
             with self._locked():
                 pass
 

@@ -21,7 +21,7 @@ from .scan import LabelScan
 _RARE = 0.1
 #: ... and one in at least this share is called usual.
 _USUAL = 0.9
-#: Voxel volumes that differ by more than this factor from the median are named.
+#: Voxel volumes that differ by more than this factor from the median are reported.
 _VOLUME_FACTOR = 4.0
 
 
@@ -104,7 +104,7 @@ def _background_only(scan: LabelScan) -> Iterable[Finding]:
 
 def _contradicting_values(scan: LabelScan) -> Iterable[Finding]:
     if len(scan.cases) < 4:
-        # with fewer there is no telling which of them is the rule
+        # with fewer there is no telling which are the rule
         return
     sets = {
         record.name: {v for v, count in record.values.items() if count} - {scan.ignore_index} for record in scan.cases
@@ -133,7 +133,7 @@ def _duplicates(scan: LabelScan) -> Iterable[Finding]:
             message = f"is the label of {record.labels} items: its voxels count {record.labels} times"
             if scan.counts.source == "raw label files":
                 yield Finding("info", "label used several times", message, (record.file,))
-        # labels of one value are alike without being copies
+        # labels that hold a single value are alike without being copies
         if len(record.values) > 1:
             alike[(record.shape, tuple(sorted(record.values.items())))].append(record)
     for records in alike.values():
@@ -182,7 +182,7 @@ def _geometry(scan: LabelScan, tolerance: float | None) -> Iterable[Finding]:
 
 
 def _grid(image: Path) -> tuple[tuple[int, ...], np.ndarray | None]:
-    """Shape and affine of an image; unlike a label it may have colours."""
+    """Shape and affine of an image; unlike a label, it may be in colour."""
     if image.suffix.lower() in PICTURE_SUFFIXES:
         from PIL import Image
 

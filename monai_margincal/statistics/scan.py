@@ -1,4 +1,4 @@
-"""Count the label voxels of a whole data set, case by case, and keep what is known of every case."""
+"""Count the label voxels of a whole data set, case by case, and keep what is known about every case."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _Results = Generator[tuple[str, CaseRecord | Exception], None, None]
 
 @dataclass(frozen=True)
 class LabelScan:
-    """Everything that counting a data set brought to light.
+    """Everything that counting a data set revealed.
 
     Attributes:
         counts: the class counts, total and per case.
         cases: one record per counted case, by name.
         failures: the cases that could not be counted and are not in ``counts``; only with ``on_error="report"``.
         ignore_index: the label value that was ignored, or None.
-        images: image file per label file, where the data list tells.
+        images: image file per label file, where the data list names one.
     """
 
     counts: ClassCounts
@@ -139,7 +139,7 @@ def scan_labels(
 
 
 def _annotations(data: Any, key: str, annotated_key: str | None) -> dict[str, tuple[int, ...]]:
-    """Annotated ids per label file, or per item where the label is no file."""
+    """Annotated ids per label file, or per item where the label is not a file."""
     if annotated_key is None:
         return {}
     annotated = {}
@@ -174,7 +174,7 @@ def _tally(
                 failures.append(Failure(place, str(result)))
     finally:
         bar.close()
-        # ends the workers now and not when the generator happens to be collected
+        # ends the workers now, not whenever the generator happens to be collected
         results.close()
     return records, failures
 

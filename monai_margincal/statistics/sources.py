@@ -1,4 +1,4 @@
-"""What `count_labels` accepts as data, brought into two forms: label files to scan, or items to take labels from."""
+"""What `count_labels` accepts as data, reduced to two forms: label files to scan, or items to take labels from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True)
 class Files:
-    """Label files to be scanned as they are; the images that belong to them, where the data list says."""
+    """Label files to be scanned as they are; with the images that belong to them, where the data list names them."""
 
     paths: list[Path]
     items: list[Mapping[str, Any] | None]
@@ -36,7 +36,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Items:
-    """Items of a data set by index, each with a label under ``key`` once ``transform`` was applied."""
+    """Items of a data set by index, each with a label under ``key`` once ``transform`` has been applied."""
 
     dataset: Any
     transform: Any
@@ -61,9 +61,9 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.
         ValueError: there is no data, an item has no label, or a label is named twice.
-        TypeError: the data are nothing of what is accepted.
+        TypeError: the data are none of what is accepted.
     """
-    # data of torch's types cannot exist before torch is imported, and counting files does without
+    # data of torch's types cannot exist before torch is imported, and counting files does not need it
     torch_data = sys.modules.get("torch.utils.data")
     if torch_data is not None and isinstance(data, torch_data.DataLoader):
         refuse_repeated_items(data.dataset, key)
