@@ -20,7 +20,7 @@ _LABEL_LETTERS = 26
 def frequency_chart(
     labels: Sequence[str], voxels: Sequence[float], cases: Sequence[float | None], notes: Sequence[str]
 ) -> Markup:
-    """Two bars per class on one logarithmic axis: its share of all voxels, and of the cases.
+    """Two bars per class on one logarithmic axis: its share of all voxels, and its share of the cases.
 
     Args:
         labels: class names.
@@ -37,7 +37,7 @@ def frequency_chart(
     height = len(labels) * _ROW + 34
 
     def length(share: float) -> float:
-        """Of the bar; a share below the axis, or at its end, still has a line."""
+        """Length of the bar; a share below the axis, or at its end, still gets a line."""
         return max((right - left) * (1 - math.log10(max(share, 10.0**lowest)) / lowest), 1.5)
 
     parts = []
@@ -142,7 +142,7 @@ def margin_curves(
 def presence_map(
     labels: Sequence[str], cases: Sequence[str], shares: Sequence[Sequence[float | None]], most_columns: int = 200
 ) -> Markup:
-    """Classes as rows, cases as columns: the darker, the larger the class is in the case; hatched where nobody drew it.
+    """Classes as rows, cases as columns: the larger the class is in the case, the darker; hatched where nobody drew it.
 
     Args:
         labels: class names.
@@ -172,7 +172,7 @@ def presence_map(
             elif share == 0:
                 style, what = {"class_": "absent"}, "absent"
             else:
-                # five decades below the largest are still visible
+                # shares five decades below the largest are still visible
                 depth = max(0.0, 1 + math.log10(share / largest) / 5)
                 style, what = {"class_": "main", "fill_opacity": f"{0.2 + 0.8 * depth:.2f}"}, percent(share)
             name = cases[first] if last - first == 1 else f"{cases[first]} ... {cases[last - 1]}"
@@ -207,7 +207,7 @@ def _logarithmic(values: Sequence[float], start: float, end: float) -> tuple[Cal
 
 
 def _point_names(points: Sequence[tuple[float, float, str]], right: float) -> list[Markup]:
-    """Names below their points; those of neighbours that would overlap go below each other, three deep at most."""
+    """Names below their points; where neighbours' names would overlap, they are stacked, three deep at most."""
     parts = []
     taken_until = [-1.0, -1.0, -1.0]
     for x, y, label in points:
@@ -236,7 +236,7 @@ def _tick(x: float, y: float, text: str, anchor: str = "middle") -> Markup:
 
 
 def _label_width(labels: Sequence[str]) -> float:
-    """Of the column that holds the names of the rows."""
+    """Width of the column that holds the names of the rows."""
     longest = max((len(label) for label in labels), default=0)
     return 20 + 7.5 * min(max(longest, 2), _LABEL_LETTERS)
 
@@ -244,7 +244,7 @@ def _label_width(labels: Sequence[str]) -> float:
 def _row_label(label: str, right: float, baseline: float, size: int = 13) -> Markup:
     """The name of a row, cut to fit its column; the tooltip has it whole."""
     tip = element("title", label)
-    # a style, because the style sheet's size is stronger than an attribute
+    # a style, because the style sheet's size overrides an attribute
     style = {"text_anchor": "end", "style": f"font-size:{size}px"}
     return element("text", _cut(label, _LABEL_LETTERS), tip, x=right - 10, y=baseline, **style)
 

@@ -33,10 +33,10 @@ def report_data(
     """Collect everything the report shows.
 
     Args:
-        counts: a `LabelScan` (with geometry and findings) or whatever makes a `ClassCounts`.
+        counts: a `LabelScan` (with geometry and findings) or anything that can be turned into a `ClassCounts`.
         transformed: the same data after the training transforms, in either form; shows the drift of the frequencies.
         findings: what `find_problems` gave; default: what it gives for the scans, nothing for bare counts.
-        tau: scale of the margins that are shown and given to paste.
+        tau: scale of the margins that are shown and offered for pasting.
         upsilon: see `monai_margincal.margins.class_margins`.
         normalization: see `monai_margincal.margins.class_margins`.
         curve_taus: the values of tau that get a curve.
@@ -153,7 +153,7 @@ def _geometry(scan: LabelScan) -> dict[str, Any]:
 
 
 def _canonical(record: CaseRecord, per_axis: Sequence[float]) -> tuple[float, ...]:
-    """Three numbers, one per stored axis, in the order right, anterior, superior, as a chain sees them behind Orientationd."""
+    """Three numbers, one per stored axis, in the order right, anterior, superior, as a chain sees them after Orientationd."""
     numbers = (*per_axis, 1, 1, 1)[:3]
     if record.affine is None or record.voxel_volume is None:
         return numbers  # nobody knows where its axes run

@@ -18,7 +18,7 @@ from ...streams import is_stream
 from .charts import drift_chart, frequency_chart, margin_curves, presence_map
 from .content import report_data
 
-#: the word by which a report is known again
+#: the word by which a report is recognised
 _KIND = "report"
 #: the axes of sizes and spacings
 _AXES = "right, anterior, superior"
@@ -35,7 +35,7 @@ def write_report(
     """Write the report on the class statistics of a data set as one HTML file.
 
     Args:
-        counts: a `LabelScan` or whatever makes a `ClassCounts`; see `report_data`.
+        counts: a `LabelScan` or anything that can be turned into a `ClassCounts`; see `report_data`.
         path: the HTML file; an older report is replaced, any other file is not.
         transformed: the same data after the training transforms, to show the drift.
         findings: what to list; see `report_data`.
@@ -47,7 +47,7 @@ def write_report(
 
     Raises:
         FileExistsError: ``path`` or ``json_path`` exists and is no report.
-        OSError: one of them cannot be written; said before anything else is done.
+        OSError: one of them cannot be written; raised before anything else is done.
         ValueError: the counts or an option are invalid.
 
     Example:
