@@ -1,4 +1,4 @@
-"""What a kind of output is: at which point of the work it is written, from what, and what a failed scan may have left of it."""
+"""What a kind of output is: when it is written, from what, and which of its files a failed scan may have left."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Destination:
 
 
 class Output(ABC):
-    """A kind of output. A subclass that sets ``kind`` is known under that name from its definition on.
+    """A kind of output. A subclass that sets ``kind`` is known by that name as soon as it is defined.
 
     Args:
         destination: where the results go.
-        options: of the kind.
+        options: those of the kind.
 
     Raises:
-        ValueError: on definition: the name is another kind's.
+        ValueError: on definition: the name is already another kind's.
 
     Example:
         >>> from monai_margincal.outputs.kind import KINDS, Output
@@ -76,7 +76,7 @@ class Output(ABC):
         self.destination = destination
 
     def from_logits(self, logits: torch.Tensor) -> torch.Tensor:
-        """Make the map that ``save`` finds under the key ``kind``; asked for where ``needs_logits`` is true.
+        """Make the map that ``save`` finds under the key ``kind``; called where ``needs_logits`` is true.
 
         Args:
             logits: (K, X, Y, Z), on the network's grid.
@@ -88,11 +88,11 @@ class Output(ABC):
 
     @abstractmethod
     def save(self, items: Mapping[Any, Any], key: str) -> None:
-        """Write what there is to write about a scan, whole or not at all.
+        """Write what there is to write about a scan, completely or not at all.
 
         Args:
             items: the scan, with its class map (1, X, Y, Z) on ``grid``.
-            key: of the class map.
+            key: key of the class map.
         """
 
     def note_failure(self, scan: str, reason: str) -> None:  # noqa: B027 (most kinds keep no record)
@@ -109,10 +109,10 @@ class ScanFile(Output):
 
     Args:
         destination: where the results go.
-        postfix: what is put behind the scan's name, in place of the kind's own.
+        postfix: what is appended to the scan's name, in place of the kind's own.
     """
 
-    #: what is put behind the scan's name
+    #: what is appended to the scan's name
     postfix: str
     #: ending of the file, with the dot
     ending: ClassVar[str]

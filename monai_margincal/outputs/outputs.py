@@ -14,7 +14,7 @@ from .kind import KINDS, Destination, Output, ScanFile
 
 _logger = logging.getLogger(__name__)
 
-#: put behind the name of a file that an earlier run left
+#: appended to the name of a file that an earlier run left
 OUTDATED = ".outdated"
 
 
@@ -68,7 +68,7 @@ class Outputs:
 
     @property
     def needs_logits(self) -> bool:
-        """Whether an output is made of the logits of the whole scan."""
+        """Whether an output is made from the logits of the whole scan."""
         return any(output.needs_logits for output in self.chosen)
 
     @property
@@ -79,10 +79,10 @@ class Outputs:
     def is_result(self, scan: str | os.PathLike[str]) -> bool:
         """Whether a file or folder is a result, of this run or an earlier one, by its place below ``output_dir`` and its name.
 
-        Where the output folder is the data set's, or lies in it, the next run finds masks beside the scans.
+        Where the output folder is the data set's, or lies in it, the next run finds masks among the scans.
 
         Args:
-            scan: a file or folder, which may be the output folder itself or hold nothing but it.
+            scan: a file or folder, which may be the output folder itself or hold nothing but that folder.
 
         Example:
             >>> outputs = Outputs("mask", "/data")
@@ -102,7 +102,7 @@ class Outputs:
         Args:
             output: one of ``chosen``.
             items: the scan, with its class map (1, X, Y, Z) on the output's grid.
-            key: of the class map.
+            key: key of the class map.
         """
         output.save(items, key)
         if isinstance(output, ScanFile):
@@ -111,8 +111,8 @@ class Outputs:
     def note_failure(self, scan: str, reason: str) -> None:
         """Note a scan without results, and rename its files of an earlier run to ``NAME.outdated``.
 
-        Beside the results of this run they would pass for some of them. Nothing is deleted, and what this run has written about
-        the scan before it failed keeps its name.
+        Among the results of this run they would be mistaken for some of them. Nothing is deleted, and what this run has written
+        about the scan before it failed keeps its name.
 
         Args:
             scan: its file or folder, or "in memory".
@@ -135,7 +135,7 @@ class Outputs:
 
 
 def chosen_kinds(kinds: str | Iterable[str]) -> list[str]:
-    """Read a choice of kinds as configurations and command lines give it.
+    """Read a choice of kinds in the form in which configurations and command lines give it.
 
     Args:
         kinds: names, as a list or in one text with commas between them.

@@ -1,4 +1,4 @@
-"""The outputs of a run as transforms: made of the logits, and saved, each at its place in a chain that others can read."""
+"""The outputs of a run as transforms: made from the logits and saved, each in its place in a chain that others can read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .outputs import Outputs
 
 
 class MapsFromLogitsd(MapTransform):
-    """Make the maps that outputs need of the logits, each under the name of its kind; before the classes are decided.
+    """Make from the logits the maps that outputs need, each under the name of its kind, before the classes are decided.
 
-    A map lies on the grid of the logits, so that it has to be among the keys of ``Invertd`` to be saved on the scan's own.
+    A map lies on the grid of the logits, so it has to be among the keys of ``Invertd`` to be saved on the scan's own.
 
     Args:
         keys: key of the logits, (K, X, Y, Z).
@@ -52,13 +52,13 @@ def _placed(made: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 class SaveImageOutputsd(MapTransform):
     """Save those outputs of a run that belong on one grid: the network's, or the scan's own after ``Invertd``.
 
-    Programs that save by themselves leave this transform out of a bundle's chain as they do MONAI's: some go by the type, for
-    which it counts as a :class:`monai.transforms.SaveImaged`, some by "SaveImage" in the name.
+    Programs that save results themselves drop this transform from a bundle's chain as they do MONAI's own: some recognise it by
+    its type, as a :class:`monai.transforms.SaveImaged`, some by "SaveImage" in its name.
 
     Args:
         keys: key of the class map, (1, X, Y, Z) of an integral dtype, a MetaTensor.
         outputs: the outputs of the run.
-        grid: on which grid the class map lies at this place: "network" or "scan".
+        grid: the grid on which the class map lies at this point: "network" or "scan".
         allow_missing_keys: skip a key that is absent.
 
     Raises:

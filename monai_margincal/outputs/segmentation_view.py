@@ -46,7 +46,7 @@ class SegmentationView:
 
     @property
     def best_slice(self) -> int:
-        """Axial slice with the most foreground of the truth; of the prediction where there is none."""
+        """Axial slice with the most foreground in the truth, or in the prediction if the truth is unknown or empty."""
         for mask in (self.truth, self.prediction):
             if mask is None:
                 continue
@@ -102,12 +102,12 @@ def save_overlay(
 ) -> None:
     """Draw one row per volume: the slice with the most foreground, its true mask, its predicted mask.
 
-    The patient's right is on the left, as radiologists look at it. The true outline is drawn over the prediction too, so that
-    missed and invented regions are seen at once. Where no volume has a truth, there is no column for it.
+    The patient's right is on the left, as radiologists view it. The true outline is drawn over the prediction too, so that
+    missed and invented regions can be seen at once. If no volume has a truth, the column for it is left out.
 
     Args:
         views: the volumes, one row each.
-        path: the PNG (or any format that matplotlib writes), written whole or not at all.
+        path: the PNG (or any format that matplotlib writes), written completely or not at all.
         class_names: names of the classes; class 0 is not drawn.
         window: intensities shown as black and white.
         image_name: what the volumes are called above their slices, such as "CT".
@@ -118,7 +118,7 @@ def save_overlay(
     if not views:
         raise ValueError("found no volume to draw, expected at least one")
     require("matplotlib", extra="bundle", purpose="drawing a picture")
-    # the object interface: no global state, no window, safe in threads
+    # the object interface: no global state, no window, thread-safe
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D

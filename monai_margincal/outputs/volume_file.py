@@ -1,4 +1,4 @@
-"""Results that are volumes: NIfTI on the scan's exact grid, names that stay different for different scans, whole or none."""
+"""Results that are volumes: NIfTI on the scan's exact grid, different names for different scans, files complete or absent."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class MaskWriter(NibabelWriter):
 
     MONAI's writer either drops every trailing axis of length 1, so that the mask of an (X, Y, 1) scan is saved as (X, Y), or
     keeps a channel axis that the scan does not have. This one drops the channel axis of a one-channel mask and nothing
-    else. The mask of a NIfTI scan gets both forms, their codes, the sizes and the unit of the scan's header, so that every
-    program puts the two in the same place, whichever of the forms it trusts. The file appears under its name when it is
-    complete.
+    else. The mask of a NIfTI scan gets both forms, their codes, the sizes and the unit from the scan's header, so that every
+    program puts the two in the same place, whichever form it trusts. The file appears under its name once it is complete.
 
     Example:
         >>> import tempfile, nibabel, torch
@@ -54,7 +53,7 @@ class MaskWriter(NibabelWriter):
         self.places = _places(meta_dict or {}, self.affine)
 
     def write(self, filename: str | os.PathLike[str], verbose: bool = False, **obj_kwargs: Any) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, completely or not at all."""
         if self.places is None:
             with replacing(filename) as beside:
                 super().write(beside, verbose=False, **obj_kwargs)  # its message would name the temporary file
@@ -70,7 +69,7 @@ class MaskWriter(NibabelWriter):
 
 
 def _places(meta: Mapping[str, Any], affine: Any) -> dict[str, np.ndarray] | None:
-    """What the header of a NIfTI scan says about places; None where a volume with this affine lies elsewhere."""
+    """What the header of a NIfTI scan says about position; None if a volume with this affine lies elsewhere."""
     places = placement(meta)
     if places is None or affine is None:
         return None
@@ -84,7 +83,7 @@ class VolumeFile(ScanFile):
 
     Args:
         destination: where the results go.
-        postfix: what is put behind the scan's name, in place of the kind's own.
+        postfix: what is appended to the scan's name, in place of the kind's own.
     """
 
     ending = ".nii.gz"

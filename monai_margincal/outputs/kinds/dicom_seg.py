@@ -25,22 +25,22 @@ class DicomSeg(ScanFile):
 
     Needs highdicom (``pip install "monai-margincal[dicom]"``). The scan must have been read from a folder of single-frame
     DICOM files; where the folder holds several series, the one whose planes are those of the map is taken. The patient's and
-    the study's attributes are those of the series. For an empty map nothing is written: DICOM knows no object without a segment.
+    the study's attributes are those of the series. Nothing is written for an empty map: DICOM has no object without a segment.
 
     Args:
         destination: where the results go.
-        segments: what the classes are in a coded terminology: class name -> ``{"category": code, "type": code}``, a code being
-            its value, its scheme and its meaning, such as ``["10200004", "SCT", "Liver"]``. Every class but the background
-            needs one.
-        postfix: what is put behind the scan's name, in place of "seg".
+        segments: what the classes are called in a coded terminology: class name -> ``{"category": code, "type": code}``, a
+            code being its value, its scheme and its meaning, such as ``["10200004", "SCT", "Liver"]``. Every class but the
+            background needs one.
+        postfix: what is appended to the scan's name, in place of "seg".
         algorithm: name of what found the segments.
         content_label: DICOM's label of the content, at most 16 capitals, digits, blanks and underscores.
 
     Raises:
         ImportError: highdicom is not installed.
         ValueError: ``segments`` does not describe exactly the classes; on ``save``: the scan is not a folder of DICOM files, or
-            no series in it lies on the map's grid (an uneven distance of planes is such a case: a map on even planes cannot be
-            put there).
+            no series in it lies on the map's grid (for example where its planes are unevenly spaced: a map on even planes cannot
+            be put there).
     """
 
     kind = "dicom_seg"
@@ -139,7 +139,7 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
         one data set per plane.
 
     Raises:
-        ValueError: ``folder`` is no folder, holds no DICOM files, or none of its series lies on the grid.
+        ValueError: ``folder`` is not a folder, holds no DICOM files, or none of its series lies on the grid.
     """
     require("pydicom", extra="dicom", purpose="writing DICOM SEG")
     import pydicom
@@ -154,7 +154,7 @@ def series_on_grid(folder: str, shape: Sequence[int], affine: np.ndarray) -> lis
             except pydicom.errors.InvalidDicomError:
                 continue
             if not header.get("SpecificCharacterSet"):
-                # empty means the default, which highdicom knows as absent only
+                # empty means the default, which highdicom takes only where the attribute is absent
                 header.pop("SpecificCharacterSet", None)
             if _is_placed_slice(path, header):
                 series.setdefault(str(header.SeriesInstanceUID), []).append(header)

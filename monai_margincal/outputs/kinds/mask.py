@@ -13,7 +13,7 @@ class Mask(VolumeFile):
 
     Args:
         destination: where the results go.
-        postfix: what is put behind the scan's name, in place of "mask".
+        postfix: what is appended to the scan's name, in place of "mask".
     """
 
     kind = "mask"

@@ -22,7 +22,7 @@ class Overlay(ScanFile):
 
     Args:
         destination: where the results go.
-        postfix: what is put behind the scan's name, in place of "overlay".
+        postfix: what is appended to the scan's name, in place of "overlay".
         image_name: what the image is called in the picture, such as "CT".
     """
 
@@ -48,7 +48,7 @@ class Overlay(ScanFile):
 
 
 def view_in_lps(scan: str, image: torch.Tensor, mask: Any) -> SegmentationView:
-    """Turn an image and its class map, (1, X, Y, Z) on one grid, into LPS order, as radiologists look at them.
+    """Turn an image and its class map, (1, X, Y, Z) on one grid, into LPS order, as radiologists view them.
 
     Args:
         scan: file or folder of the scan.

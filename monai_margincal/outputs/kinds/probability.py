@@ -1,4 +1,4 @@
-"""The probability that a voxel is not background, for those who want to set a threshold of their own."""
+"""The probability that a voxel is not background, for those who want to set their own threshold."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Probability(VolumeFile):
 
     Args:
         destination: where the results go.
-        postfix: what is put behind the scan's name, in place of "probability".
+        postfix: what is appended to the scan's name, in place of "probability".
     """
 
     kind = "probability"

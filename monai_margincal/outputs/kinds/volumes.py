@@ -1,4 +1,4 @@
-"""The table of volumes: of every class in millilitres, one row per scan in a CSV file."""
+"""The table of volumes: every class in millilitres, one row per scan, in a CSV file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class VolumeTable:
     """A CSV file with a row per scan: the volume of every class but the background, in millilitres.
 
     Columns: ``image``, ``voxel_volume_mm3``, ``cropped_to`` (what the scan was cropped to, if it was), then ``NAME_voxels``
-    and ``NAME_ml`` per class, and ``error``: why a scan has no numbers. A row of the same image is replaced, other rows stay,
-    also those that other processes write at the same time; the file is whole at any time.
+    and ``NAME_ml`` per class, and ``error``: why a scan has no numbers. A row for the same image is replaced; other rows stay,
+    even those that other processes write at the same time. The file is complete at all times.
 
     Args:
         path: the CSV file.
