@@ -1,4 +1,4 @@
-"""Whether metadata, network, configuration and counts speak of the same classes."""
+"""Whether metadata, network, configuration and counts agree on the classes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_class_names(metadata: Mapping[str, Any], parser: Any, file: str) -> li
 
 
 def _counted_classes(parser: Any, file: str, names: list[str], channels: int | None) -> list[Finding]:
-    """A counts file that the configuration names, and the classes in it."""
+    """Check the counts file that the configuration names, and the classes in it."""
     value = parser.get("class_counts")
     if not isinstance(value, str) or value.startswith(("$", "@", "%")):
         return []

@@ -1,4 +1,4 @@
-"""Components of a configuration: whether their classes can be imported and take the arguments that are written there."""
+"""Components of a configuration: whether their classes can be imported and take the arguments given there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .configs import switched_off
 
 
 def check_components(parser: Any, place: str) -> list[Finding]:
-    """Look up every ``_target_`` and compare the keys beside it with its signature; nothing is called.
+    """Look up every ``_target_`` and compare the other keys of its component with its signature; nothing is called.
 
-    A misspelt argument in a file or a flag (``--inferer#roi_sizee``) is otherwise found when the component is made, which for
-    a component of validation is after the first epoch. Components that are switched off are left out.
+    A misspelt argument in a file or a flag (``--inferer#roi_sizee``) is otherwise found only when the component is made, which
+    for a component of validation is after the first epoch. Components that are switched off are left out.
 
     Args:
         parser: `monai.bundle.ConfigParser` of the configuration.
@@ -53,7 +53,7 @@ def _components(config: Any, id: str) -> Iterator[tuple[str, dict[str, Any]]]:
     elif isinstance(config, list):
         children = iter(enumerate(config))
     for key, child in children:
-        # the metadata and what clients show are no components
+        # the metadata and what clients display are not components
         if id or key not in ("_meta_", "displayable_configs"):
             yield from _components(child, f"{id}::{key}" if id else str(key))
 
@@ -84,7 +84,7 @@ def _check(config: dict[str, Any], id: str, locator: Any, place: str) -> list[Fi
         for key, value in taken.items()
         if value.default is value.empty and value.kind is not value.VAR_KEYWORD and key not in written
     ]
-    # `callable` gives a function whose other arguments come later, `_args_` gives them without names
+    # with `callable` the other arguments of a function come later, with `_args_` they come without names
     if missing and config.get("_mode_", "default") == "default" and "_args_" not in config:
         found.append(
             Finding.in_file("error", place, f"{shown}: {name} without the argument(s) {missing}", "a value for each")

@@ -15,7 +15,7 @@ from monai.bundle.config_item import ConfigComponent
 from ...findings import Finding
 from ..texts import keep_literal, kind_of
 
-#: (workflow type, names of the files that are merged), in the order of checking. Evaluation is a training workflow for MONAI.
+#: (workflow type, names of the files that are merged), in the order of checking. To MONAI, evaluation is a training workflow.
 _WORKFLOWS = (
     ("train", ("train",)),
     ("train", ("train", "evaluate")),
@@ -29,7 +29,7 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Workflow:
-    """One way in which a bundle is run.
+    """One way to run a bundle.
 
     Attributes:
         root: the bundle's folder.
@@ -52,7 +52,7 @@ class Workflow:
         """Merge files and overrides; nothing is instantiated.
 
         Raises:
-            ValueError: a file is no JSON or YAML of MONAI's form.
+            ValueError: a file is not JSON or YAML of MONAI's form.
             KeyError: an override names a nested id that does not exist.
         """
         parser = ConfigParser()
@@ -79,13 +79,13 @@ def workflows(root: Path) -> Iterator[Workflow]:
 
 
 def config_file(root: Path, name: str) -> Path | None:
-    """The file ``configs/NAME`` of a bundle with whichever ending MONAI reads, or None."""
+    """The file ``configs/NAME`` of a bundle with any ending that MONAI reads, or None."""
     paths = (root / "configs" / f"{name}{suffix}" for suffix in _SUFFIXES)
     return next((path for path in paths if path.is_file()), None)
 
 
 def repeated_keys(root: Path) -> list[Finding]:
-    """Keys that stand twice in one object of a file, of which MONAI takes the last with a warning only."""
+    """Keys that occur twice in one object of a file; MONAI takes the last of them, with only a warning."""
     found = []
     for path in sorted((root / "configs").iterdir()):
         if path.suffix not in _SUFFIXES:
@@ -114,7 +114,7 @@ def value_at(parser: ConfigParser, id: str) -> Any:
 def switched_off(parser: ConfigParser, id: str) -> bool:
     """Whether MONAI leaves the component at an id out.
 
-    MONAI reads ``_disabled_`` in its own way: a text that is neither true nor false is false to it, and an error to
+    MONAI reads ``_disabled_`` in its own way: it takes a text that is neither true nor false for false, which is an error for
     `monai_margincal.bundle.switches`.
 
     Example:

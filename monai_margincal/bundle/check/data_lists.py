@@ -1,4 +1,4 @@
-"""The data lists that a bundle would train on: pairs, grids and label values, before anything is trained."""
+"""The data lists that a bundle would train on: pairs, grids and label values, checked before anything is trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...geometry import GRID_TOLERANCE
 from ...statistics import find_problems, scan_labels
 from .configs import value_at
 
-#: where MONAI's workflows have them: training, validation, inference
+#: where MONAI's workflows keep them: training, validation, inference
 DATA_LISTS = ("train::dataset::data", "validate::dataset::data", "dataset::data")
 
 
@@ -27,8 +27,8 @@ def check_data(parser: ConfigParser, file: str) -> list[Finding]:
         file: the configuration's file, for the findings.
 
     Returns:
-        the findings: no list, an empty one, an image that is not there, a case in two lists, and what
-        `monai_margincal.statistics.find_problems` says.
+        the findings: no list, an empty one, a missing image, a case in two lists, and what
+        `monai_margincal.statistics.find_problems` reports.
     """
     found: list[Finding] = []
     lists: dict[str, list[Any]] = {}
@@ -48,7 +48,7 @@ def check_data(parser: ConfigParser, file: str) -> list[Finding]:
 
 
 def _images(lists: Iterable[Sequence[Any]]) -> Iterable[Finding]:
-    """Images that are not there, or in two lists."""
+    """Images that are missing, or in two lists."""
     images = [{str(item["image"]) for item in data if isinstance(item, Mapping) and "image" in item} for data in lists]
     for image in sorted(set().union(*images)):
         if not Path(image).exists():
@@ -61,7 +61,7 @@ def _images(lists: Iterable[Sequence[Any]]) -> Iterable[Finding]:
 
 
 def _labels(parser: ConfigParser, lists: Iterable[Sequence[Any]]) -> Sequence[Finding]:
-    """What is wrong with the labels of all lists, each label looked at once."""
+    """What is wrong with the labels of all lists; each label is read once."""
     items = {
         str(item["label"]): item for data in lists for item in data if isinstance(item, Mapping) and "label" in item
     }

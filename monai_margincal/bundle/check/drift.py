@@ -10,13 +10,13 @@ from .image_chain import Chain
 
 
 def check_drift(chains: Mapping[str, Chain]) -> list[Finding]:
-    """Compare the image's chains of training, validation and inference, each with the first.
+    """Compare the chains that prepare the image in training, validation and inference, each with the first.
 
     Args:
-        chains: where the chain is written (file and id) -> chain of `image_chain`.
+        chains: where the chain is written (file and id) -> what `image_chain` made of it.
 
     Returns:
-        an error for every transform that is missing, additional, elsewhere in the order, or has another argument.
+        an error for every transform that is missing, additional, in another place, or has another argument.
 
     Example:
         >>> train, inference = [("Spacingd", {"pixdim": [1, 1, 5]})], [("Spacingd", {"pixdim": [1, 1, 1]})]

@@ -1,4 +1,4 @@
-"""What a preprocessing does to the image: its transforms in order, however the configuration spells them."""
+"""What preprocessing does to the image: its transforms in order, however the configuration spells them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Chain = list[tuple[str, dict[str, Any]]]
 #: arguments that may have one entry per key
 _PER_KEY = ("mode", "padding_mode", "dtype", "align_corners")
 
-#: transforms that draw patches, cut away what is not looked at, check, or change the container: none of them changes what a
-#: voxel's value means or which way it lies. The crop to the lungs is not among them: it decides what a network sees of a scan,
-#: and normalisation over a plane makes every value depend on that.
+#: transforms that draw patches, crop away what is not used, check, or change the container: none of them changes what a voxel's
+#: value means or how the voxel is oriented. The crop to the lungs is not among them: it decides what part of a scan a network
+#: sees, and normalisation over a plane makes every value depend on that.
 _NEUTRAL = re.compile(
     r"^(?!LungRegion).*Crop|Pad|Check|EnsureType|ToTensor|ToDevice|SqueezeDim|CopyItems|DeleteItems|SelectItems|Identity|Lambda|FgBg|ClassesToInd"
 )
@@ -25,7 +25,7 @@ _KEYS = ("keys", "allow_missing_keys", "label_key")
 
 
 def image_chain(parser: Any, id: str, key: str = "image") -> Chain | None:
-    """The deterministic transforms of the image in a preprocessing: name and arguments of each, up to the first random one.
+    """The deterministic transforms of the image in one preprocessing: name and arguments of each, up to the first random one.
 
     Args:
         parser: `monai.bundle.ConfigParser` of the configuration.

@@ -1,4 +1,4 @@
-"""Metadata of a bundle by itself: its schema, its changelog, and its versions against the installed ones."""
+"""A bundle's metadata taken alone: its schema, its changelog, and its versions against the installed ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> list[Finding]:
         metadata: content of ``metadata.json``.
 
     Returns:
-        the findings; a package that is older here than the one the bundle was made with is a warning, a missing one an error.
+        the findings; an installed package older than the one the bundle was made with is a warning, a missing one an error.
 
     Example:
         >>> print(check_metadata({"version": "1.0"})[0])
@@ -53,7 +53,7 @@ def _schema(metadata: Mapping[str, Any]) -> Iterable[Finding]:
 
 
 def _deepest(error: Any) -> Any:
-    """Of the alternatives that all failed, the one that fitted furthest: it says what is wrong and not only that it is."""
+    """Of alternatives that all failed, the one that fitted best: it says what is wrong, not only that something is."""
     while error.context:
         error = max(error.context, key=lambda other: len(other.absolute_path))
     return error

@@ -1,4 +1,4 @@
-"""The network of a configuration, run once: whether it takes and gives what the metadata says."""
+"""The network of a configuration, run once: whether it takes and returns what the metadata say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the overrides of a command line mean to one configuration of several, and what they reach in it."""
+"""What the overrides on a command line mean to one configuration of several, and which parts of it they reach."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def top_level(id: str) -> str:
 
 
 def applicable(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The overrides that mean something to one configuration: of its keys, or of keys that another override refers to.
+    """The overrides that matter to one configuration: those of its keys, or of keys that another override refers to.
 
     Args:
         config: the configuration's text.

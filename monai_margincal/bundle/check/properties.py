@@ -1,4 +1,4 @@
-"""The properties that MONAI and its clients look up: there, under MONAI's id, and with a value that they can use."""
+"""The properties that MONAI and its clients look up: present, under MONAI's id, and with a value that can be used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_properties(workflow: Workflow) -> list[Finding]:
 
     An error is a required property that is missing, null or empty, one that cannot be what it is for (``dataset_dir`` a number,
     ``max_epochs`` a text, a component that is neither a component nor an expression, or switched off), and any property under
-    another id than MONAI's.
+    an id other than MONAI's.
 
     Args:
         workflow: the configuration, with overrides.
@@ -49,7 +49,7 @@ def check_properties(workflow: Workflow) -> list[Finding]:
 
 
 def _value(parser: Any, id: str, name: str, place: str) -> list[Finding]:
-    """Whether a required property has a value that it can have."""
+    """Whether a required property has a value that makes sense for it."""
     text = parser[id]
     if text is None or (isinstance(text, str | list | dict) and not text):
         shown = "null" if text is None else repr(text)

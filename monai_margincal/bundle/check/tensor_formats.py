@@ -1,4 +1,4 @@
-"""What metadata says of sizes and types, against what the inference configuration gives the network and saves."""
+"""What the metadata say of sizes and types, against what the inference configuration feeds to the network and saves."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _FIXED = {"Resized": "spatial_size", "ResizeWithPadOrCropd": "spatial_size", "Ce
 
 
 def check_formats(metadata: Mapping[str, Any], parser: Any, place: str) -> list[Finding]:
-    """Check ``spatial_shape`` of the network's input and ``dtype`` of the saved mask, as metadata gives them.
+    """Check ``spatial_shape`` of the network's input and ``dtype`` of the saved mask, as the metadata give them.
 
-    MONAI's own check runs the network with whatever size metadata says, which most networks take, so that a wrong one is not
-    noticed. What inference feeds is the window of ``inferer#roi_size``, or the size of the last resizing or cropping transform.
+    MONAI's own check runs the network with the size that the metadata give. Most networks take any, so a wrong one goes
+    unnoticed. What inference feeds to the network is the window of ``inferer#roi_size``, or the size of the last resizing or
+    cropping transform.
 
     Args:
         metadata: content of ``metadata.json``.
@@ -51,7 +52,7 @@ def check_formats(metadata: Mapping[str, Any], parser: Any, place: str) -> list[
 
 
 def _first_tensor(metadata: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """The tensor that clients take: the first one of a kind."""
+    """The tensor that clients take: the first of its kind."""
     tensors: Mapping[str, Any] = metadata.get("network_data_format", {}).get(kind, {})
     return next(iter(tensors.values()), {})
 
@@ -71,7 +72,7 @@ def _fed(parser: Any) -> tuple[list[int], str]:
 
 
 def _sizes(parser: Any, id: str) -> list[int]:
-    """A list of positive whole numbers, or nothing: -1 and 0 stand for whatever size the image has."""
+    """A list of positive whole numbers, or nothing: -1 and 0 stand for the image's own size."""
     value = value_at(parser, id)
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
@@ -79,7 +80,7 @@ def _sizes(parser: Any, id: str) -> list[int]:
 
 
 def _fits(stated: int | str, size: int) -> bool:
-    """Whether metadata's number or expression of n and p, such as "2**p*n", can be a size."""
+    """Whether the metadata's number or expression of n and p, such as "2**p*n", can be a size."""
     from monai.bundle.scripts import _get_fake_spatial_shape
 
     if stated == "*" or not isinstance(stated, str):

@@ -1,4 +1,4 @@
-"""All static checks of a MONAI bundle, without GPU and network."""
+"""All static checks of a MONAI bundle, without a GPU or internet access."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FILES = {"LICENSE": "error", "docs/README.md": "warning", "configs/logging.conf
 #: where the image is preprocessed
 _CHAINS = {"train": ("train::preprocessing", "validate::preprocessing"), "infer": ("preprocessing",)}
 
-#: a check: what it expects of a configuration, for the finding that it failed, and the check
+#: a check: what it expects of a configuration, for the finding if it fails, and the check itself
 _Check = tuple[str, Callable[[], Iterable[Finding]]]
 
 
@@ -47,13 +47,13 @@ def check_bundle(
 ) -> list[Finding]:
     """Check a bundle's metadata, configurations, network and preprocessing, and its data if they are given.
 
-    Checked are: the files of a bundle; ``metadata.json`` against MONAI's schema, which travels with this package, and against
+    Checked are: the files of a bundle; ``metadata.json`` against MONAI's schema, which comes with this package, and against
     the installed versions; names and numbers of classes in metadata, network, configuration and counts; the properties that
     MONAI and its clients need, for train, train + evaluate and inference; top-level keys that nothing refers to; the network's
     input and output, by running it once on the CPU; that the image is preprocessed alike in training, validation and inference;
-    that every component can be imported and takes its arguments; that metadata's sizes and types are those of inference.
-    With `dataset_dir`, or an override that the data lists depend on, also: that there are data, that images and labels pair up,
-    lie on one grid, and hold the declared classes only.
+    that every component can be imported and takes its arguments; that the metadata's sizes and types are those of inference.
+    With `dataset_dir`, or an override that the data lists depend on, also: that there are data, that images and labels pair up
+    and lie on one grid, and that labels hold only the declared classes.
 
     Args:
         root: the bundle's folder, the one that holds ``configs``; any MONAI bundle with JSON or YAML configurations.
@@ -61,10 +61,10 @@ def check_bundle(
         dataset_dir: takes the place of the configuration's ``dataset_dir``.
 
     Returns:
-        the findings, most severe first; none at all for a faultless bundle.
+        the findings, most severe first; none for a faultless bundle.
 
     Raises:
-        FileNotFoundError: ``root`` is no folder with ``configs/metadata.json``.
+        FileNotFoundError: ``root`` is not a folder with ``configs/metadata.json``.
 
     Example:
         >>> from monai_margincal.bundle import bundle_dir
@@ -90,7 +90,7 @@ def check_bundle(
             found += check_metadata(metadata)
             found += repeated_keys(folder)
             found += _check_workflows(folder, metadata, given, dataset_dir is not None)
-    # the configurations of training share most of what can be wrong with them
+    # the training configurations share most of what can be wrong with them
     return most_severe_first(dict.fromkeys(found))
 
 
@@ -127,7 +127,7 @@ def _check_workflows(
             found.append(Finding.in_file("error", workflow.place, message, "a configuration that can be read"))
             continue
         checks = _checks_of_any(workflow)
-        if len(workflow.files) == 1:  # files that are merged over it change nothing of the rest
+        if len(workflow.files) == 1:  # files merged over it do not change the rest
             checks += _checks_of_a_file(workflow, metadata, chains)
             checks.append(("readable data", partial(_check_data, workflow, config, with_data)))
         for expected, check in checks:
@@ -147,7 +147,7 @@ def _checks_of_any(workflow: Workflow) -> list[_Check]:
 
 
 def _checks_of_a_file(workflow: Workflow, metadata: Mapping[str, Any], chains: dict[str, Chain]) -> list[_Check]:
-    """The checks of one configuration by itself; the image's preprocessing is put into ``chains``, to be compared."""
+    """The checks of one configuration alone; the image's preprocessing is put into ``chains``, for comparison."""
     parser, place = workflow.parser(), workflow.place
     checks: list[_Check] = [("consistent names", lambda: check_class_names(metadata, parser, place))]
     if workflow.kind == "infer":
@@ -166,7 +166,7 @@ def _keep_chain(parser: ConfigParser, id: str, place: str, chains: dict[str, Cha
 
 
 def _check_data(workflow: Workflow, config: Mapping[str, Any], always: bool) -> Iterable[Finding]:
-    """Reading all labels takes its time: only where data are given."""
+    """Reading all labels takes time, so they are read only where data are given."""
     if not (always or reaches(config, workflow.overrides, DATA_LISTS)):
         return ()
     return check_data(workflow.parser(), workflow.place)
