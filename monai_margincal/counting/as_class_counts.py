@@ -12,7 +12,7 @@ __all__ = ["as_class_counts"]
 
 
 def as_class_counts(value: Any) -> ClassCounts:
-    """Class counts from any form in which an argument ``class_counts`` may come.
+    """Class counts from any form that an argument ``class_counts`` may take.
 
     Args:
         value: a `ClassCounts`; a sequence, array or tensor of counts of the classes 0 ... C - 1; a mapping ``id -> count``

@@ -27,7 +27,7 @@ def case_names(paths: Sequence[Path]) -> list[str]:
     name_of: dict[Path, str] = {}
     stems = {path: _without_ending(path) for path in absolute}
     same_stem = Counter(stems.values())
-    # in one folder parents cannot tell two endings of one stem apart
+    # within one folder, parents cannot tell two files apart that differ only in their endings
     pending = {path: path.parts if same_stem[stem] > 1 else stem for path, stem in stems.items()}
     depth = 1
     while pending:

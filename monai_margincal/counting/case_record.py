@@ -1,4 +1,4 @@
-"""What is known of one counted case."""
+"""What is known about one counted case."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class CaseRecord:
         values: voxels per label value, ``{value: count}``, ignored voxels among them.
         file: the label file, if the case is known to come from one.
         shape: size of the label along its spatial axes; None where several labels of different sizes were counted.
-        dtype: type of a voxel as it was counted.
+        dtype: type of a voxel when it was counted.
         spacing: distance of neighbouring voxels in mm; None where unknown.
         voxel_volume: volume of a voxel in mm^3; None where unknown.
         affine: voxel indices to mm in RAS orientation, as nested lists; None where unknown.
-        reader: how the label came about: the reader of a file, or the transforms.
+        reader: where the label came from: the reader of a file, or the transforms.
         annotated: ids that were annotated in this case; None where all were.
         labels: how many labels were counted for this case (crops of one volume, items of one file).
     """
@@ -56,7 +56,7 @@ class CaseRecord:
         return cls(**fields)
 
     def merged(self, other: CaseRecord) -> CaseRecord:
-        """The case with another label of it added."""
+        """The case with another of its labels added."""
         values = dict(self.values)
         for value, count in other.values.items():
             values[value] = values.get(value, 0) + count

@@ -34,11 +34,11 @@ class ClassCounts:
         counts: voxels per class: integers >= 0, one per id (C,). A mapping ``id -> count`` gives ids and counts at once.
         ids: the label value of every class: distinct integers (C,). Default: 0, 1, ..., C - 1.
         names: what the classes are called: distinct, non-empty strings (C,).
-        cases: counts of the single cases, ``{case: (C,) counts}``. They must add up to ``counts``.
+        cases: counts of the individual cases, ``{case: (C,) counts}``. They must add up to ``counts``.
         source: one line that says what was counted, for example ``"raw label files"``.
         ignored: voxels that were left out because they carry the ignored label.
 
-    Classes are kept sorted by id and cases by name, so that equal content is equal, whatever the order it came in.
+    Classes are kept sorted by id and cases by name, so that equal content compares equal, whatever order it came in.
 
     Raises:
         ValueError: lengths differ, an id or a name is repeated, a count is negative, not integral or beyond int64, the cases
@@ -162,7 +162,7 @@ class ClassCounts:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """How messages call the classes: ``"1 lesion"`` with names, ``"1"`` without."""
+        """What messages call the classes: ``"1 lesion"`` with names, ``"1"`` without."""
         if self._names is None:
             return tuple(str(i) for i in self._ids)
         return tuple(f"{i} {name}" for i, name in zip(self._ids, self._names, strict=True))
@@ -307,7 +307,7 @@ class ClassCounts:
             path: the file that is going to be written.
 
         Raises:
-            FileExistsError: the file exists and holds something else than class counts.
+            FileExistsError: the file exists and holds something other than class counts.
             OSError: the file cannot be written; the message names it.
         """
         expect_writable(path)

@@ -15,7 +15,7 @@ def declared_class_ids(num_classes: int | None, ids: Iterable[int] | None) -> tu
 
     Raises:
         TypeError: ``num_classes`` or an id is not an integer.
-        ValueError: ``num_classes`` < 1, no ids, a repeated id, or as many ids as ``num_classes`` does not say.
+        ValueError: ``num_classes`` < 1, no ids, a repeated id, or a number of ids other than ``num_classes``.
 
     Example:
         >>> declared_class_ids(3, None)

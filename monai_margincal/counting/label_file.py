@@ -22,7 +22,7 @@ from .voxel_counts import VoxelCounts, select_classes
 def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int | None = None) -> CaseRecord:
     """Count the voxels per label value of one file, or of the DICOM series in a folder.
 
-    Trailing axes of size 1 are dropped. What remains is 1-D to 3-D class indices, or has one axis more that holds one-hot
+    Trailing axes of size 1 are dropped. What remains is 1-D to 3-D class indices, or has one more axis that holds one-hot
     channels, one per id.
 
     Args:
@@ -32,7 +32,7 @@ def count_file(path: Path, ids: Sequence[int] | None = None, ignore_index: int |
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is damaged, is no label, or holds other values than declared; the message names it.
+        ValueError: the file is damaged, is not a label, or holds values other than those declared; the message names it.
 
     Example:
         >>> import nibabel, numpy, tempfile

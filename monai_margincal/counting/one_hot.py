@@ -13,7 +13,7 @@ from .voxel_counts import VoxelCounts, as_numpy
 if TYPE_CHECKING:
     import torch
 
-#: Voxels that are compared at once, in all channels.
+#: Number of voxels compared at once, in all channels.
 _BLOCK_VOXELS = 1 << 18
 
 

@@ -1,13 +1,13 @@
-"""Exact counts of the values in a stream of label voxels, at a small multiple of the time that decoding them takes.
+"""Exact counts of the values in a stream of label voxels, in a small multiple of the time it takes to decode them.
 
-Label volumes are made of long runs, so a chunk is looked at as 8-byte words first: equal neighbours are one run, counted by
+Label volumes consist of long runs, so a chunk is first looked at as 8-byte words: equal neighbours are one run, counted by
 its length, and only the few words at the edges of a structure are looked at voxel by voxel. Runs of many chunks are collected
 before they are evaluated. A chunk without runs is counted voxel by voxel. Either way the counts are exact integers, whatever
 the order and the size of the chunks.
 
 Why these building blocks: `torch.bincount` is the fastest exact histogram at hand, but it refuses floats and booleans, wraps
 silently after a careless cast to uint8 (300 becomes 44), and `torch.histc` saturates at 2^25 voxels on float32. So values are
-checked before any narrowing, and floats are counted as integers only if they are integers. torch is used where the program
+checked before any narrowing, and floats are counted as integers only if they are integers. torch is used only where the program
 has imported it anyway: importing it to count files would cost more time and memory than it saves.
 """
 
@@ -19,23 +19,23 @@ import numpy as np
 
 from ..labels import not_integers
 
-#: Bytes that are converted, compared or counted at once: temporaries stay in the cache.
+#: Number of bytes converted, compared or counted at once: temporaries stay in the cache.
 CHUNK_BYTES = 1 << 19
-#: A histogram array over [lowest, highest] value is used up to this width, sorting beyond it.
+#: A histogram array over [lowest, highest] value is used up to this width, and sorting beyond it.
 _DENSE_WIDTH = 1 << 16
 #: Runs pay off only while they are at least this many words long on average.
 _MIN_MEAN_RUN = 3
 #: Below this many bytes the bookkeeping of runs costs more than it saves.
 _MIN_RUN_BYTES = 1 << 14
-#: Background is skipped by blocks of this size.
+#: Background is skipped in blocks of this size.
 _BLOCK_BYTES = 1 << 13
-#: Up to this label value, comparing with each is faster than looking for runs.
+#: Up to this label value, comparing with each value is faster than looking for runs.
 _FEW_CLASSES = 2
-#: Chunks for which shortcuts rest after they did not help.
+#: For how many chunks the shortcuts rest after they did not help.
 _REST = 7
-#: Runs that are collected before they are evaluated.
+#: How many runs are collected before they are evaluated.
 _STAGED_RUNS = 1 << 15
-#: From this many voxels on, preparing a histogram over pairs of voxels pays.
+#: From this many voxels on, preparing a histogram over pairs of voxels pays off.
 _MIN_PAIRED_VOXELS = 1 << 14
 _TORCH_TYPES = tuple(np.dtype(name) for name in ("uint8", "int16", "int32", "int64"))
 #: bytes of a voxel -> the word that holds the value 1 in each of its voxels
@@ -112,10 +112,10 @@ class ValueCounter:
             self._add_voxels(chunk)
 
     def _without_background(self, chunk: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Count blocks of nothing but zero bytes, the most frequent content by far; the rest, and whether there were such."""
+        """Count blocks of zero bytes only, by far the most frequent content; return the rest, and whether there were any."""
         whole = chunk.nbytes - chunk.nbytes % _BLOCK_BYTES
         as_bytes = chunk.view(np.uint8)
-        # the largest byte is the cheapest question there is: several times as fast as looking for runs
+        # asking for the largest byte is the cheapest test: several times as fast as looking for runs
         if not as_bytes.max():
             self._tally([0], [chunk.size])
             return chunk[:0], True
@@ -126,7 +126,7 @@ class ValueCounter:
             return chunk, False
         self._tally([0], [empty * (_BLOCK_BYTES // chunk.itemsize)])
         rest = chunk[whole // chunk.itemsize :]
-        # runs do not mind that blocks which were apart are now neighbours
+        # runs still hold although blocks that were apart are now neighbours
         if not len(filled):
             return rest, True
         return np.concatenate([blocks[filled].reshape(-1).view(chunk.dtype), rest]), True
@@ -188,12 +188,12 @@ class ValueCounter:
             self._add_weighted(first[inside].view(dtype), lengths[inside] * per_word)
         if len(inside) < len(words):
             edges = np.flatnonzero(~uniform)
-            # few different words make up most edges, so sorting them beats a histogram of their voxels
+            # most edges consist of few different words, so sorting them beats a histogram of their voxels
             kinds, times = np.unique(words[edges], return_counts=True)
             repeats = lengths[edges]
             repeated = np.flatnonzero(repeats > 1)
             if len(repeated):
-                # a pattern of several values that fills equal words one after the other
+                # a word of several values that is repeated, one after the other
                 kinds = np.concatenate([kinds, words[edges[repeated]]])
                 times = np.concatenate([times, repeats[repeated] - 1])
             self._add_weighted(kinds.view(dtype), np.repeat(times, per_word))
@@ -211,7 +211,7 @@ class ValueCounter:
             self._tally_dense(_histogram(voxels, high), 0)
 
     def _add_weighted(self, voxels: np.ndarray, weights: np.ndarray) -> None:
-        # Weights add up to at most the voxels of all collected runs, far below 2^53, so their float64 sums are exact.
+        # The weights add up to at most the voxels of all collected runs, far below 2^53, so their float64 sums are exact.
         voxels = self._as_integers(voxels)
         low, high = int(voxels.min()), int(voxels.max())
         if high - low >= _DENSE_WIDTH:
@@ -236,7 +236,7 @@ class ValueCounter:
             return voxels
         with np.errstate(invalid="ignore"):
             integers = voxels.astype(np.int64)
-        # NaN, infinities and values beyond int64 do not survive the way back either; where the processor saturates instead
+        # NaN, infinities and values beyond int64 do not survive the round trip either; where the processor saturates instead
         # of wrapping, 2^63 would, so the largest int64 (not representable in float64) marks it
         faulty = (integers.astype(voxels.dtype) != voxels) | (integers == np.iinfo(np.int64).max)
         if faulty.any():
@@ -248,10 +248,10 @@ _allocator_settled = False
 
 
 def _settle_allocator() -> None:
-    """Let temporaries of a chunk be served from memory that stays with the process.
+    """Let a chunk's temporaries come from memory that the process keeps.
 
-    glibc maps blocks from 128 KiB on anew each time and gives memory at the heap's end back at once; the page faults then cost
-    a third of the counting. Once a larger block was freed it raises both limits by itself. Elsewhere this does nothing.
+    glibc maps blocks of 128 KiB and more anew each time and returns memory at the heap's end at once; the page faults then cost
+    a third of the counting. Once a larger block has been freed, it raises both limits by itself. Elsewhere this does nothing.
     """
     global _allocator_settled
     np.empty(1 << 22, np.uint8)
@@ -280,7 +280,7 @@ def _bincount(voxels: np.ndarray, width: int) -> np.ndarray:
 
 
 def _from_zero(voxels: np.ndarray, low: int) -> np.ndarray:
-    """The voxels minus ``low`` as int64; their range is known to be small, so a wrapped difference comes out right."""
+    """The voxels minus ``low`` as int64; their range is known to be small, so even a wrapped difference comes out right."""
     if voxels.dtype == np.uint64:
         return (voxels - np.uint64(low)).astype(np.int64)
     shifted = voxels.astype(np.int64)

@@ -12,7 +12,7 @@ from ..labels import expected_classes, undeclared_labels
 from .class_ids import as_integer, declared_class_ids
 from .value_counter import ValueCounter
 
-#: Without declared ids, more different values than this are taken for an image that was given as a label.
+#: Without declared ids, a label with more different values than this is taken for an image given by mistake.
 MAX_UNDECLARED_IDS = 1024
 
 
@@ -33,7 +33,7 @@ def label_voxel_counts(
         label: class indices of any shape: a NumPy array, torch tensor or MetaTensor of boolean, integer, or floating point
             type with integral values; on any device, in any memory layout and byte order.
         ids: the label values that are classes. None: those that occur.
-        ignore_index: voxels with this value are counted as ignored, also if it is one of ``ids`` (that class then counts 0).
+        ignore_index: voxels with this value are counted as ignored, even if it is one of ``ids`` (that class then counts 0).
         where: what messages call the label, for example its file.
 
     Returns:
@@ -65,7 +65,7 @@ def value_counts(label: Any, where: str = "label", expected: str = "integer clas
 
     Raises:
         ValueError: the label is empty, or a value is NaN, infinite or not integral.
-        TypeError: the label is no array of numbers.
+        TypeError: the label is not an array of numbers.
 
     Example:
         >>> import torch
@@ -73,7 +73,7 @@ def value_counts(label: Any, where: str = "label", expected: str = "integer clas
         {0: 1, 3: 2}
     """
     if _on_device(label):
-        # counted where it lies: what crosses the bus is one number per class, not one per voxel
+        # counted where it lies: only one number per class crosses the bus, not one per voxel
         import torch
 
         tensor, repeats = torch.unique(label.detach().as_subclass(torch.Tensor), return_counts=True)
@@ -91,8 +91,8 @@ def value_counts(label: Any, where: str = "label", expected: str = "integer clas
 
 
 def as_numpy(label: Any) -> Any:
-    """The memory of a tensor as an array; what is no tensor stays as it is."""
-    # nobody can hold a tensor without torch being imported, and counting files does without
+    """The memory of a tensor as an array; anything else stays as it is."""
+    # there is no tensor unless torch has been imported, and counting files does not need it
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(label, torch.Tensor):
         return label
