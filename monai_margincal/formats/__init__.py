@@ -36,9 +36,9 @@ FORMATS: tuple[Format, ...] = tuple(module.FORMAT for module in _modules if hasa
 _FORMAT_OF = {suffix: format_ for format_ in FORMATS for suffix in format_.suffixes}
 #: File name endings of labels.
 SUFFIXES = tuple(suffix for suffix, format_ in _FORMAT_OF.items() if format_.describe is not None)
-#: File name endings by which a folder is searched for images. Of a header with its voxels in another file it is the header's.
+#: File name endings for which a folder is searched for images: of a header with its voxels in another file, only the header's.
 IMAGE_SUFFIXES = tuple(suffix for format_ in FORMATS if format_.is_listed for suffix in format_.suffixes)
-#: File name endings of pictures, which may have colours and have no grid in millimetres.
+#: File name endings of pictures, which may be in colour and have no grid in millimetres.
 PICTURE_SUFFIXES = tuple(suffix for format_ in FORMATS if format_.is_picture for suffix in format_.suffixes)
 
 
@@ -47,7 +47,7 @@ def describe_label(path: Path) -> LabelImage:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the format is not among `SUFFIXES` and not DICOM, or the file is damaged, empty or a pointer to another one;
+        ValueError: the format is neither among `SUFFIXES` nor DICOM, or the file is damaged, empty or a pointer to another one;
             the message names it.
     """
     refuse_placeholder(path)
@@ -60,7 +60,7 @@ def describe_label(path: Path) -> LabelImage:
 
 
 def check_scan(path: Path, allow_gaps: bool = False) -> LabelImage | None:
-    """Look at a scan before any reader does: what it promises and what it holds are compared.
+    """Look at a scan before any reader does: compare what it promises with what it holds.
 
     Args:
         path: a file, or the folder of a DICOM series.
@@ -86,7 +86,7 @@ def check_scan(path: Path, allow_gaps: bool = False) -> LabelImage | None:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format of a label file or folder, by its ending or else by its content; None if it is of no known one."""
+    """The format of a label file or folder, by its ending or else by its content; None if none fits."""
     if is_stream(path):  # looking into it would take from it, or wait for ever
         return None
     by_ending = None if path.is_dir() else _FORMAT_OF.get(suffix_of(path).lower())
@@ -106,7 +106,7 @@ def companions_of(path: Path) -> list[Path]:
 
 
 def suffix_of(path: Path) -> str:
-    """The known ending of a file name, in the case it has there, or what follows its last dot."""
+    """The known ending of a file name, in its original letter case, or what follows its last dot."""
     lower = path.name.lower()
     for suffix in sorted(SUFFIXES, key=len, reverse=True):
         if lower.endswith(suffix):

@@ -1,4 +1,4 @@
-"""Formats that may keep the voxels in another file than the header, or in many."""
+"""Formats that may keep the voxels in a file other than the header's, or in many."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from .label_image import LabelImage
 
-#: one number in a file name, as C writes it
+#: a number in a file name, as C's printf writes it
 _NUMBER = re.compile(r"[^%]*%(0?\d*)d[^%]*")
 #: nothing has more slices
 _MAX_FILES = 1 << 20
 
 
 def header_and_body(suffix: str, describe: Callable[[Path], LabelImage]) -> Callable[[Path], list[Path]]:
-    """Companions of a format of which files with this ending are headers that name the files of their voxels."""
+    """Companions of a format in which files with this ending are headers that name the files of their voxels."""
 
     def companions(path: Path) -> list[Path]:
         if not path.name.lower().endswith(suffix):
@@ -39,9 +39,9 @@ def numbered_files(path: Path, pattern: str, numbers: tuple[int, int, int]) -> l
 
 
 def require_files(path: Path, names: list[str], shape: tuple[int, ...], axes: int) -> tuple[Path, ...]:
-    """The files of an image, each of which holds ``axes`` axes of it; a ValueError unless they are as many as that takes.
+    """The files of an image, each of which holds ``axes`` axes of it; a ValueError unless there are as many as that takes.
 
-    With all axes in each they lie one behind the other along the slowest one.
+    If each holds all axes, they follow one another along the slowest one.
     """
     if not 1 <= axes <= len(shape):
         raise ValueError(f"{path}: found files of {axes} axes in the header, expected 1 to {len(shape)}")

@@ -1,4 +1,4 @@
-"""DICOM series: a folder of files, or one file, of one slice or several frames each."""
+"""DICOM series: a folder of files, or a single file; a file holds one slice or several frames."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def describe_dicom(path: Path, gaps: bool = False, as_scan: bool = False) -> Lab
     Args:
         path: file or folder.
         gaps: take a series in which a slice is missing.
-        as_scan: refuse a file that does not say where its slices lie, or holds them in no order along their normal.
+        as_scan: refuse a file that does not say where its slices lie, or does not hold them in order along their normal.
 
     Raises:
         FileNotFoundError: there is no such file or folder.
         MissingSlice: without ``gaps``: two neighbouring slices lie much farther apart than the others do.
-        ValueError: no DICOM file, several series, something that is no slice, slices of different sizes, slices that are not
+        ValueError: no DICOM file, several series, something that is not a slice, slices of different sizes, slices that are not
             one straight and even stack within 0.1 mm, see `stack_slices`, or no pixels.
     """
     with naming_files(path, _UNREADABLE, raises=ValueError):
@@ -114,13 +114,13 @@ def _describe_series(path: Path, headers: list[tuple[Path, Any]], gaps: bool, as
 def _placed(
     path: Path, headers: list[tuple[Path, Any]], size: tuple[int, int], *, gaps: bool, as_scan: bool
 ) -> tuple[list[_Frame], np.ndarray | None]:
-    """All frames in the order of their places, and the affine in RAS."""
+    """All frames in the order of their positions, and the affine in RAS."""
     try:
         slices = [part for file, header in headers for part in slices_of(file, header)]
     except NoPlace:
         if len(headers) > 1 or as_scan:
             raise
-        # a label that was made without a scan's geometry can be counted, as a picture can
+        # a label made without a scan's geometry can be counted, just as a picture can
         ((file, header),) = headers
         return [(file, frame) for frame in range(frame_count(header))], None
     names = [part.name if path.is_dir() else part.name.removeprefix(f"{path.name} ") for part in slices]
@@ -182,7 +182,7 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def is_dicom(path: Path) -> bool:
-    """Whether a path is a folder, which nothing but a series is, or a DICOM file, whatever its ending."""
+    """Whether a path is a folder, as only a series is, or a DICOM file, whatever its ending."""
     return path.is_dir() or _has_magic(path)
 
 

@@ -16,20 +16,21 @@ from .slice_stack import slots_of_slices
 
 
 def describe_segmentation(path: Path, file: Path, header: Any) -> LabelImage:
-    """Read the header of a segmentation. Its label values are the segment numbers; 0 is what belongs to no segment.
+    """Read the header of a segmentation. Its label values are the segment numbers; 0 is whatever belongs to no segment.
 
     Frames without any voxel of a segment may be left out of the file. Its grid is therefore as deep as the slices of the
-    source series it refers to, or as the slices it stores if those are more. Where it refers to none, the places of the frames
-    show which slices between the first and the last are left out; of slices beyond these nothing can be known.
+    source series it refers to, or as the slices it stores if those are more. Where it refers to none, the positions of the frames
+    show which slices between the first and the last are left out; nothing can be known about slices beyond these.
 
     Raises:
-        ValueError: frames that do not lie on one straight stack with an even step, but for slices that are left out.
+        ValueError: frames that do not form one straight stack with an even step, apart from slices that are left out.
         ValueError: a fractional segmentation, whose voxels are probabilities; frames that do not match their description.
             On loading: segments that overlap, because one label per voxel cannot say so; the message gives the exact voxels
             of every segment.
 
     Warns:
-        UserWarning: the file refers to no source images, or the places of the frames leave out slices that it does not tell of.
+        UserWarning: the file refers to no source images, or the positions of the frames leave out slices that it does not
+            mention.
     """
     kind = str(header.get("SegmentationType", ""))
     if kind not in ("BINARY", "LABELMAP"):

@@ -1,4 +1,4 @@
-"""DICOM scans, folders or single files: what a reader would take in silence is refused or said."""
+"""DICOM scans, as folders or single files: what a reader would silently accept is refused or warned about."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from .slice_stack import STACK_TOLERANCE_MM, MissingSlice
 if TYPE_CHECKING:
     from .label_image import LabelImage
 
-#: where these differ, ITK takes the files of one series for those of several
+#: where these differ, ITK mistakes the files of one series for those of several
 _SPLITS = ("SeriesDate", "SeriesNumber", "SequenceName", "SliceThickness", "ImageOrientationPatient", "Rows", "Columns")
 
 
 def check_dicom_series(scan: Path, allow_gaps: bool = False) -> LabelImage:
     """Look at the headers of a DICOM file or a folder of them before they are read as one scan.
 
-    ITK, by which MONAI reads them, takes the first of several series, puts slices of one position one behind the other, and
-    spreads the others along the first one's normal with one step, wherever they lie.
+    ITK, by which MONAI reads them, takes the first of several series, puts slices at one position one behind the other, and
+    spreads the rest along the first one's normal with a single step, wherever they lie.
 
     Args:
         scan: the folder or the file of one scan.
-        allow_gaps: warn of a missing slice instead of refusing the scan. Every slice that is there can be segmented, but the
-            reader gives the scan another spacing, which makes places and volumes wrong.
+        allow_gaps: warn about a missing slice instead of refusing the scan. Every slice that is there can be segmented, but the
+            reader gives the scan another spacing, which makes positions and volumes wrong.
 
     Returns:
         what the headers say: columns, rows and slices, and where they lie.
 
     Raises:
         ValueError: the folder holds no DICOM files or those of several series, a localizer or a report lies among them, slices
-            have different sizes, are no straight and even stack within 0.1 mm or do not say where they lie, a slice is missing,
-            or a file is empty or damaged; the message names the folder or file.
+            have different sizes, do not form a straight and even stack within 0.1 mm or do not say where they lie, a slice is
+            missing, or a file is empty or damaged; the message names the folder or file.
 
     Warns:
         UserWarning: a slice is missing and that is allowed.
@@ -61,10 +61,10 @@ def check_as_read(scan: Path, headers: LabelImage, shape: tuple[int, ...], affin
         affine: voxel indices to mm in RAS as read, (4, 4); None if it is not known.
 
     Raises:
-        ValueError: there are other numbers of voxels, or a corner lies elsewhere by more than 0.1 mm.
+        ValueError: the numbers of voxels differ, or a corner lies more than 0.1 mm away.
 
     Warns:
-        UserWarning: there is but one slice, and its thickness is not what the reader says.
+        UserWarning: there is only one slice, and its thickness is not what the reader says.
     """
     if sorted(shape) != sorted(headers.shape):
         raise ValueError(
@@ -76,7 +76,7 @@ def check_as_read(scan: Path, headers: LabelImage, shape: tuple[int, ...], affin
     if headers.affine is None:
         _warn_of_thickness(scan, "unknown thickness", "by it")
         return
-    # the reader may have exchanged axes: it is enough that the corners are the same points
+    # the reader may have swapped axes: it is enough that the corners are the same points
     found, expected = corner_points(affine, shape), corner_points(headers.affine, headers.shape)
     apart = float(np.linalg.norm(found[:, np.newaxis] - expected, axis=2).min(axis=1).max())
     if not apart <= STACK_TOLERANCE_MM:

@@ -1,4 +1,4 @@
-"""Where the slices of DICOM files lie by their headers, one file per slice or several frames in a file; and what is no slice."""
+"""Where the slices of DICOM files lie by their headers, one per file or several frames in a file; and what is not a slice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def slices_of(file: Path, header: Any) -> list[Slice]:
 
     Raises:
         NoPlace: the header lacks the position, the orientation or the spacing of one.
-        ValueError: one of these is no such thing, as a position of NaN, or there are more or fewer frames than descriptions.
+        ValueError: one of these is invalid, such as a position of NaN, or there are more or fewer frames than descriptions.
     """
     frames = frame_count(header)
     described = len(header.get("PerFrameFunctionalGroupsSequence") or ())
@@ -113,12 +113,12 @@ def thickness_of(header: Any) -> float | None:
 
 
 def is_segmentation(header: Any) -> bool:
-    """Whether a DICOM data set is a segmentation, also by what only one has: as a series its frames would be slices."""
+    """Whether a data set is a segmentation, by its class or by what only one has: as a series its frames would be slices."""
     return str(header.get("SOPClassUID", "")) in (_SEGMENTATION, _LABEL_MAP_SEGMENTATION) or "SegmentSequence" in header
 
 
 def what_it_is(header: Any) -> str | None:
-    """Name in words of a file that is no slice of a scan: a localizer, a report, a picture in colours; else None."""
+    """What to call a file that is not a slice of a scan: a localizer, a report, a picture in colour; else None."""
     if header.get("Rows") is None:
         name = getattr(header.get("SOPClassUID"), "name", "") or "an object"
         return f"{name} (Modality {header.get('Modality') or 'unknown'}) without pixels"
@@ -132,7 +132,7 @@ def what_it_is(header: Any) -> str | None:
 
 
 def odd_ones(headers: Sequence[tuple[Path, Any]]) -> list[tuple[Path, str]]:
-    """Files that are no slices, and what they are, where other files are slices; nothing where none is."""
+    """Files that are not slices, and what they are, where other files are slices; nothing if none is a slice."""
     named = [(file, what_it_is(header)) for file, header in headers]
     odd = [(file, what) for file, what in named if what is not None]
     return odd if len(odd) < len(named) else []

@@ -1,4 +1,4 @@
-"""What is known of a label file before its voxels are read, and where the voxels are."""
+"""What is known about a label file before its voxels are read, and where the voxels are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class VoxelBody:
     """Where the voxels of an image lie, for reading them as a stream.
 
     Attributes:
-        files: the files with the voxels, in their order, equally many in each (not the header's, where the two are apart).
+        files: the files with the voxels, in order, with equally many in each (not the header's file, where it is separate).
         start: bytes of each file before the body.
         encoding: ``"raw"``, ``"gzip"``, ``"zlib"``, ``"bzip2"``, ``"text"`` (numbers between blanks) or ``"hex"``.
         skip: bytes between the start of the *decoded* body and the first voxel.
@@ -42,7 +42,7 @@ class LabelImage:
         affine: voxel indices to millimetres in RAS orientation, (4, 4) float64; None where the header does not say.
         body: where the voxels lie; None where only the general reader finds them.
         reader: name of the general reader that `load` uses.
-        load: reads all voxels with the general reader, values as they are meant (slope and intercept applied).
+        load: reads all voxels with the general reader, with the values that are meant (slope and intercept applied).
         channel_axis: the axis of ``shape`` that may hold one-hot channels.
         as_stored: the numbers in ``body`` are the values meant. Otherwise only `load` gives those.
     """

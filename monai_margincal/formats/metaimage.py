@@ -37,8 +37,8 @@ def describe_metaimage(path: Path) -> LabelImage:
 
     Raises:
         FileNotFoundError: the file does not exist.
-        ValueError: it is not a MetaImage of plain numbers; it has a form that ITK reads wrong or not at all (and so would
-            whoever trains on the file): voxels compressed behind the header without ``CompressedDataSize``, or behind another
+        ValueError: it is not a MetaImage of plain numbers; it has a form that ITK reads wrongly or not at all (and so would
+            anyone who trains on the file): voxels compressed behind the header without ``CompressedDataSize``, or behind another
             ``HeaderSize`` than its own, or a list of files with too many, too few or empty names.
     """
     with naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError):
@@ -124,7 +124,7 @@ def _body(
         raise ValueError(f"{path}: found HeaderSize {start} for {encoding} voxels in the header, expected 0")
     if local and start not in (0, -1, header_bytes):
         raise ValueError(f"{path}: found HeaderSize {start} and the voxels behind the header, expected HeaderSize 0")
-    # -1: the voxels are the end of their file, which shows no damage unless they are all of it
+    # -1: the voxels are the end of their file, where damage does not show unless they are all of it
     start = header_bytes if local else max(start, 0)
     if local:
         files: tuple[Path, ...] = (path,)

@@ -104,7 +104,7 @@ def _inflated_start(file: BinaryIO, count: int) -> bytes:
 
 
 def shape_and_dtype(path: Path, header: Any) -> tuple[tuple[int, ...], np.dtype]:
-    """Size per axis and voxel type of a NIfTI header; a ValueError naming the file if they are no plain numbers."""
+    """Size per axis and voxel type of a NIfTI header; a ValueError naming the file if the voxels are not plain numbers."""
     from nibabel.spatialimages import HeaderDataError
 
     dims = [int(value) for value in header["dim"]]
@@ -147,17 +147,17 @@ def _affine(header: Any) -> np.ndarray | None:
 
 
 def load_with_nibabel(path: Path, body: VoxelBody) -> np.ndarray:
-    """All voxels as nibabel scales them. It stops reading at the last voxel, so length and checksum are looked at before."""
+    """All voxels as nibabel scales them. It stops reading at the last voxel, so length and checksum are checked beforehand."""
     check_voxels(body)
     return np.asanyarray(open_nifti(path).dataobj)
 
 
 def open_nifti(path: str | PathLike[str], **options: Any) -> Any:
-    """As `nibabel.load`, which looks for ``ct.nii.gz`` where it is given ``ct.Nii.gz``.
+    """Like `nibabel.load`, which would look for ``ct.nii.gz`` if it were given ``ct.Nii.gz``.
 
     Args:
         path: the file.
-        options: as of `nibabel.load`.
+        options: those of `nibabel.load`.
     """
     import nibabel as nib
 
@@ -175,19 +175,19 @@ def open_nifti(path: str | PathLike[str], **options: Any) -> Any:
 def check_nifti(path: Path, allow_gaps: bool = False) -> None:
     """Look at a NIfTI file before it is read as a scan.
 
-    nibabel stops at the last voxel and so never sees the checksum behind it, nor what else follows. MONAI takes voxels of 1 mm
-    at the origin for a header that spans no volume: mask and volumes would be wrong.
+    nibabel stops at the last voxel, so it never sees the checksum after it or anything else that follows. MONAI assumes voxels
+    of 1 mm at the origin where a header spans no volume: mask and volumes would be wrong.
 
     Args:
         path: file of a scan.
         allow_gaps: has no meaning here.
 
     Raises:
-        ValueError: as `describe_nifti`; the file holds other voxels than its header says; the header's affine is singular or
-            not finite, its unit of length unknown, its quaternion none.
+        ValueError: as `describe_nifti`; the file holds voxels other than its header says; the header's affine is singular or
+            not finite, its unit of length unknown, its quaternion invalid.
 
     Warns:
-        UserWarning: the header says sizes alone, so that left and right are a guess.
+        UserWarning: the header gives only sizes, so that left and right are a guess.
     """
     image = describe_nifti(path)
     if image.body is not None:
@@ -195,7 +195,7 @@ def check_nifti(path: Path, allow_gaps: bool = False) -> None:
     header = open_nifti(path).header
     affine = nifti_affine(header, str(path))
     require_volume(path, affine)
-    # nibabel mends headers while it loads, and takes a form of an unknown code for none
+    # nibabel mends headers while it loads, and ignores a form with an unknown code
     if image.affine is not None and not np.allclose(image.affine, affine):
         raise ValueError(
             f"{path}: found a header that readers place differently, expected sform_code and qform_code from 0 to 5"

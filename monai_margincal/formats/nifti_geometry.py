@@ -1,7 +1,7 @@
 """Where the voxels of a NIfTI file lie: one rule for reading scans, counting labels and writing masks.
 
-A NIfTI header can say it three times. The standard's order is: the sform where its code is above 0, else the qform where its
-code is above 0, else the voxel sizes (``pixdim``) alone, which leave left and right and the position open. The lengths are in
+A NIfTI header can say so in three ways. The standard's order is: the sform where its code is above 0, else the qform where its
+code is above 0, else the voxel sizes (``pixdim``) alone, which leave left, right and position undetermined. The lengths are in
 the header's own unit (``xyzt_units``): metres, millimetres or micrometres; no unit means millimetres.
 
 Source: NIfTI-1 data format, "3D image (volume) orientation and location in space" (nifti1.h, NIfTI DFWG).
@@ -17,7 +17,7 @@ import numpy as np
 #: code of the unit of length in the three lowest bits of ``xyzt_units`` -> millimetres
 _MILLIMETRES = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}
 
-#: what a header says about places, apart from the size and the type of the voxels
+#: what a header says about position, apart from the size and the type of the voxels
 _FIELDS = (
     *("sform_code", "srow_x", "srow_y", "srow_z"),
     *("qform_code", "quatern_b", "quatern_c", "quatern_d", "qoffset_x", "qoffset_y", "qoffset_z"),
@@ -29,14 +29,14 @@ def nifti_affine(header: Any, where: str) -> np.ndarray:
     """From voxel indices to millimetres in RAS orientation, float64 (4, 4), by the standard's rule.
 
     Args:
-        header: a nibabel header of NIfTI-1 or NIfTI-2. One of Analyze 7.5 has sizes only.
+        header: a nibabel header of NIfTI-1 or NIfTI-2. An Analyze 7.5 header has sizes only.
         where: the file, for messages.
 
     Raises:
-        ValueError: the unit of length is unknown, or the quaternion of the qform that counts is none.
+        ValueError: the unit of length is unknown, or the quaternion of the qform that counts is invalid.
 
     With neither form, where `has_orientation` is False, the first axis is taken to point to the left and the origin to lie in
-    the middle, as nibabel does; only the sizes mean something then.
+    the middle, as in nibabel; only the sizes mean anything then.
 
     Example:
         >>> import nibabel
@@ -83,7 +83,7 @@ def _unit(header: Any, where: str) -> float:
 
 
 def placement(header: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
-    """What a header says about places, to be put into the header of a file on the same grid; None for other formats.
+    """What a header says about position, to be put into the header of a file on the same grid; None for other formats.
 
     Args:
         header: a nibabel header, or the metadata that MONAI's readers make of one.
@@ -95,13 +95,14 @@ def placement(header: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
     if not all(field in header for field in _FIELDS):
         return None
     places = {field: np.array(header[field]) for field in _FIELDS}
-    if "original_pixdim" in header:  # MONAI's own copy: its transforms write the sizes of what they made over the first
+    # MONAI's copy of what the file said: its transforms overwrite pixdim with the sizes of what they made
+    if "original_pixdim" in header:
         places["pixdim"] = np.array(header["original_pixdim"])
     return places
 
 
 def place(header: Any, places: Mapping[str, np.ndarray]) -> None:
-    """Put `placement` into a header: both forms, both codes, sizes and unit, so that every reader puts both files alike.
+    """Put `placement` into a header: both forms, both codes, sizes and unit, so that every reader places both files alike.
 
     Example:
         >>> import nibabel

@@ -35,7 +35,7 @@ def describe_nifti_pair(path: Path) -> LabelImage:
         body = VoxelBody(
             (voxels_file,), 0, encoding, skip=int(image.dataobj.offset), dtype=dtype, voxels=voxel_count(path, shape)
         )
-        # one of Analyze has no forms, but perhaps a file beside it that says where its voxels lie
+        # an Analyze header has no forms, but there may be a file next to it that says where its voxels lie
         affine = nifti_affine(image.header, str(path)) if "sform_code" in image.header else image.affine
         return LabelImage(
             path,
@@ -46,13 +46,13 @@ def describe_nifti_pair(path: Path) -> LabelImage:
             body=body,
             reader="nibabel",
             load=lambda: load_with_nibabel(path, body),
-            # one of Analyze has its scale in other fields than one of NIfTI
+            # an Analyze header keeps its scale in other fields than a NIfTI header
             as_stored=False,
         )
 
 
 def _both_files(path: Path) -> list[Path]:
-    """Everything in the folder that is called like the file up to its ending."""
+    """Everything in the folder that has the file's name up to its ending."""
     stem = path.name[: -len(".hdr.gz") if path.name.lower().endswith(".gz") else -len(".hdr")]
     return sorted(part for part in path.parent.glob(glob.escape(stem) + ".*") if part.is_file())
 
@@ -62,6 +62,6 @@ FORMAT = Format(
     describe_nifti_pair,
     _both_files,
     readers=(("NIfTI-1/2 header/image pair", "nibabel"),),
-    # both files of an image have one of the endings: a folder would hold every case twice
+    # both files of an image have one of the endings: a folder would seem to hold every case twice
     is_listed=False,
 )

@@ -93,7 +93,7 @@ def describe_nrrd(path: Path) -> LabelImage:
 
 
 def _header(path: Path) -> tuple[dict[str, str], list[str], int]:
-    """The fields, the list of files at their end, and the bytes of all that."""
+    """The fields, the list of files at their end, and the number of bytes in all."""
     with path.open("rb") as file:
         block = file.read(_MAX_HEADER)
     if not re.match(rb"NRRD000\d\r?\n", block):
@@ -152,7 +152,7 @@ def _files(path: Path, fields: dict[str, str], names: list[str], sizes: tuple[in
 def _skipped(
     path: Path, fields: dict[str, str], encoding: str, files: tuple[Path, ...], *, header_bytes: int
 ) -> tuple[int, int]:
-    """The first byte of the voxels in each file, and the first one of them in what is decoded from there."""
+    """The first byte of the voxels in each file, and that of the first voxel in what is decoded from there."""
     lines, count = (
         next((int(fields[name]) for name in names if name in fields), 0)
         for names in (("line skip", "lineskip"), ("byte skip", "byteskip"))
@@ -169,7 +169,7 @@ def _skipped(
                 if not file.readline().endswith(b"\n"):
                     raise ValueError(f"{files[0]}: found fewer than {lines} lines before the voxels, expected as many")
             start = file.tell()
-    # -1: the voxels are the end of their file, which shows no damage unless they are all of it
+    # -1: the voxels are the end of their file, where damage does not show unless they are all of it
     count = max(count, 0)
     return (start, count) if encoding in ("gzip", "bzip2") else (start + count, 0)
 
@@ -177,7 +177,7 @@ def _skipped(
 def _affine(fields: dict[str, str]) -> np.ndarray | None:
     vectors = re.findall(r"\(([^)]*)\)", fields.get("space directions", ""))
     directions = [[float(part) for part in vector.split(",")] for vector in vectors]
-    # an axis of channels has no direction, which some writers say by numbers
+    # an axis of channels has no direction, which some writers express as numbers
     directions = [direction for direction in directions if not np.isnan(direction).all()]
     origin = [float(part) for part in fields.get("space origin", "").strip("()").split(",") if part]
     affine = affine_of_axes(directions, origin or None)

@@ -1,4 +1,4 @@
-"""Arrays that NumPy saved: MONAI reads them as images; as labels they say nothing of spacing or orientation."""
+"""Arrays that NumPy saved: MONAI reads them as images; as labels they say nothing about spacing or orientation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_arrays(path: Path, allow_gaps: bool = False) -> None:
             if damaged is not None:
                 raise ValueError(f"{path}: found a wrong checksum of {damaged!r}: the file is damaged")
             return
-        array = np.load(path, mmap_mode="r")  # in which a short file is an error
+        array = np.load(path, mmap_mode="r")  # with which a short file is an error
         expected = array.offset + array.nbytes
         if path.stat().st_size != expected:
             raise ValueError(f"{path}: found {path.stat().st_size} bytes, expected {expected} as the header says")

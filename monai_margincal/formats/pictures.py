@@ -1,4 +1,4 @@
-"""Pictures that are images but no labels: compression or colours change their values."""
+"""Pictures that are images but not labels: compression or colours change their values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .format import Format
 
 
 def check_picture(path: Path, allow_gaps: bool = False) -> None:
-    """Raise a ValueError unless a picture can be decoded: some readers give a grey rest for a lost one.
+    """Raise a ValueError unless a picture can be decoded: some readers fill in a lost part with grey.
 
-    A stack of pictures does not say how many there must be, and one that was cut off is read as a shorter one: it is refused.
+    A stack of pictures does not say how many there must be, and a truncated one is read as a shorter one, so stacks are refused.
     """
     from PIL import Image
 

@@ -16,9 +16,9 @@ _POINTERS = {
 
 
 def refuse_placeholder(path: Path) -> None:
-    r"""Raise a ValueError that says what a file is which holds nothing of what its name says; of a folder look at all files.
+    r"""Raise a ValueError if a file does not hold what its name says, and say what it is; in a folder, look at all files.
 
-    Empty files in a folder are left to who reads it: they need not belong to it.
+    Empty files in a folder are left to the reader of the folder: they may not belong to the case.
 
     Raises:
         FileNotFoundError: there is no such file, or it is a link to one that does not exist.
@@ -56,7 +56,7 @@ def _refuse_file(path: Path) -> None:
 
 
 def refuse_stream(path: Path) -> None:
-    """Raise a ValueError for a pipe or a device: looking into it would take from it, or wait for ever."""
+    """Raise a ValueError for a pipe or a device: looking into it would consume from it, or wait forever."""
     if is_stream(path):
         raise ValueError(f"{path}: found a pipe or a device, expected a file, which can be read more than once")
 

@@ -26,7 +26,7 @@ def describe_png(path: Path) -> LabelImage:
         FileNotFoundError: the file does not exist.
         ValueError: it is not a PNG, has colour or alpha channels, or grey values of 2 or 4 bits.
     """
-    # by the format's own class: Image.open takes more than 179 megapixels for an attack
+    # by the format's own class, because Image.open treats more than 179 megapixels as an attack
     from PIL.PngImagePlugin import PngImageFile
 
     with naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError), PngImageFile(path) as image:
@@ -40,7 +40,7 @@ def describe_png(path: Path) -> LabelImage:
                 f"{_EXPECTED} with 1, 8 or 16 bits"
             )
         shape, mode = image.size, image.mode
-        least = shape[0] * shape[1] // 8 // MAX_DEFLATE_RATIO  # of one bit per pixel
+        least = shape[0] * shape[1] // 8 // MAX_DEFLATE_RATIO  # at one bit per pixel
         if path.stat().st_size < least:
             raise ValueError(
                 f"{path}: found {path.stat().st_size} bytes, expected at least {least} for the shape {shape} in its header"
@@ -58,7 +58,7 @@ def describe_png(path: Path) -> LabelImage:
 
 
 def _check_chunks(path: Path) -> None:
-    """Raise a ValueError unless every chunk has its checksum right and the last one ends the file: Pillow does not look."""
+    """Raise a ValueError unless every chunk has the right checksum and the last one ends the file: Pillow does not check."""
     content = path.read_bytes()
     position, kind = len(_SIGNATURE), b""
     while position < len(content) and kind != b"IEND":

@@ -1,4 +1,4 @@
-"""What is looked at before any reader of MONAI sees a scan: it holds what its header promises, and that spans a volume."""
+"""What is checked before any reader of MONAI sees a scan: that it holds what its header promises, and spans a volume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .voxel_stream import check_voxels
 
 
 def check_described(path: Path, describe: Callable[[Path], LabelImage]) -> None:
-    """Compare what the header of a scan promises with what its files hold, by a reader of our own.
+    """Compare what the header of a scan promises with what its files hold, using a reader of our own.
 
     Raises:
         ValueError: they differ, the header is damaged or spans no volume; the message names the file.

@@ -1,7 +1,7 @@
-"""Slices of a series: in which order they lie, and how far they are from one straight and even stack.
+"""Slices of a series: the order they lie in, and how far they are from one straight and even stack.
 
-Readers know a volume as a grid: they take place and directions from its first slice, one step for all slices, and put them one
-behind the other along the first slice's normal. Slices that lie elsewhere are moved without a word, and with them every mask,
+Readers know a volume as a grid: they take position and directions from its first slice and one step for all slices, and put them
+one behind the other along the first slice's normal. Slices that lie elsewhere are moved without a word, and with them every mask,
 distance and volume. `stack_slices` is the one place that decides what is such a stack, for scans, labels and segmentations.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 
 from ..geometry import corner_shift, voxel_spacing
 
-#: How far a corner of a slice may lie from where the stack has it, in mm. Scanners round positions to 0.01 mm or so.
+#: How far a corner of a slice may lie from where the stack puts it, in mm. Scanners round positions to 0.01 mm or so.
 STACK_TOLERANCE_MM = 0.1
 #: Slices closer than this, in mm, are at one position.
 _SAME_MM = 1e-3
-#: From this multiple of the usual step on a step is a gap.
+#: A step of more than this multiple of the usual one is a gap.
 _GAP = 1.5
 
 _ALLOWED = f"expected at most {STACK_TOLERANCE_MM:g} mm"
@@ -47,7 +47,7 @@ class SliceStack(NamedTuple):
 def stack_slices(
     where: str, names: Sequence[str], planes: Sequence[np.ndarray], size: tuple[int, int], *, gaps: bool = False
 ) -> SliceStack:
-    """Put slices in order and make sure that they are a straight and even stack.
+    """Put slices in order and make sure that they form a straight and even stack.
 
     Args:
         where: the file or folder, for messages.
@@ -58,8 +58,8 @@ def stack_slices(
 
     Raises:
         MissingSlice: without ``gaps``: there is such a step.
-        ValueError: a slice lies elsewhere than in a straight, even stack by more than 0.1 mm at one of its corners, or two
-            slices are at one position; the message says which and by how much.
+        ValueError: a corner of a slice lies more than 0.1 mm from where a straight and even stack has it, or two slices are at
+            one position; the message says which and by how much.
 
     Example:
         >>> planes = [np.eye(4) for _ in range(3)]
@@ -102,21 +102,21 @@ def stack_slices(
 def slots_of_slices(
     where: str, names: Sequence[str], planes: Sequence[np.ndarray], size: tuple[int, int], *, step: float | None
 ) -> tuple[int, ...]:
-    """Number the slices of an even stack of which some are not stored, such as those of a segmentation that are empty.
+    """Number the slices of an even stack some of which are not stored, such as the empty ones of a segmentation.
 
     Args:
         where: the file or folder, for messages.
         names: of the slices within it, for messages.
         planes: as for `stack_slices`.
         size: columns and rows of each.
-        step: from slice to slice in mm, if that is known. Where the slices do not fit it, and without it, the smallest step
+        step: from slice to slice in mm, if that is known. Where it is not, or the slices do not fit it, the smallest step
             between two of them is taken.
 
     Returns:
-        per slice its number from 0, the first stored slice along the normal.
+        the number of each slice, counted from 0, the first stored slice along the normal.
 
     Raises:
-        ValueError: the slices lie at no whole multiples of a step, or not straight, within 0.1 mm.
+        ValueError: the slices do not lie at whole multiples of a step, or not in a straight line, within 0.1 mm.
 
     Example:
         >>> planes = [np.eye(4) for _ in range(3)]
@@ -167,7 +167,7 @@ def _in_order(
 
 
 def _parallel(where: str, names: Sequence[str], stack: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Refuse a slice that is turned or has other pixels than most; the normal of most of them."""
+    """Refuse a slice that is turned or whose pixels differ from most others'; return the normal of most of them."""
     edges = stack[:, :3, :2].reshape(len(stack), -1)
     usual = stack[_most_usual(edges)]
     in_place = np.repeat(usual[np.newaxis], len(stack), axis=0)
@@ -194,12 +194,12 @@ def _parallel(where: str, names: Sequence[str], stack: np.ndarray, size: tuple[i
 
 def _turn_in_degrees(plane: np.ndarray, other: np.ndarray) -> float:
     first, second = (matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0) for matrix in (plane, other))
-    # of a turn the Frobenius norm of the difference to no turn is 2 sqrt(2) sin(angle / 2); small angles keep their digits
+    # the Frobenius norm of a rotation minus the identity is 2 sqrt(2) sin(angle / 2); small angles keep their digits
     return float(np.degrees(2 * np.arcsin(min(1.0, np.linalg.norm(first - second) / np.sqrt(8)))))
 
 
 def _most_usual(values: np.ndarray) -> int:
-    """The row that is nearest to the median of each column: the median itself may be a mixture that no row is."""
+    """The row nearest to the median of each column: the median itself may be a mixture that is none of the rows."""
     return int(np.argmin(np.abs(values - np.median(values, axis=0)).sum(axis=1)))
 
 
@@ -225,7 +225,7 @@ def _straight(where: str, names: Sequence[str], beside: np.ndarray, heights: np.
 
 
 def _even(where: str, names: Sequence[str], heights: np.ndarray, gaps: bool) -> np.ndarray:
-    """Refuse uneven steps; the heights, with gaps closed if those are taken."""
+    """Refuse uneven steps; return the heights, with gaps closed if gaps are accepted."""
     steps = np.diff(heights)
     if (steps < _SAME_MM).any():
         same = int(np.flatnonzero(steps < _SAME_MM)[0])
@@ -245,9 +245,8 @@ def _even(where: str, names: Sequence[str], heights: np.ndarray, gaps: bool) -> 
     off = np.abs(closed - np.linspace(closed[0], closed[-1], len(closed)))
     worst = int(np.argmax(off))
     if off[worst] > STACK_TOLERANCE_MM:
-        kept = np.where(wide, usual, steps).round(
-            6
-        )  # without the rounding of differences the first of equal steps is named
+        # rounded, so that of steps that differ only by rounding the first is named
+        kept = np.where(wide, usual, steps).round(6)
         shortest, longest = int(np.argmin(kept)), int(np.argmax(kept))
         raise ValueError(
             f"{where}: found steps from {steps[shortest]:.4g} mm ({names[shortest]} to {names[shortest + 1]}) to "
@@ -258,7 +257,7 @@ def _even(where: str, names: Sequence[str], heights: np.ndarray, gaps: bool) -> 
 
 
 def _repeats(heights: np.ndarray) -> str:
-    """What slices that share their positions may be, where all positions are shared alike."""
+    """What slices that share positions may be, where all positions are shared equally often."""
     starts = np.flatnonzero(np.diff(heights, prepend=-np.inf) >= _SAME_MM)
     times = np.diff(starts, append=len(heights))
     if times.min() != times.max():

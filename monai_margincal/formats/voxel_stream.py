@@ -37,13 +37,13 @@ BUFFER_BYTES = 1 << 19
 
 
 def voxel_blocks(body: VoxelBody) -> Generator[np.ndarray, None, None]:
-    """Decode all voxels of a file block by block; the memory used does not depend on their number.
+    """Decode all voxels of a file block by block; the memory used does not depend on how many there are.
 
     Args:
         body: where the voxels are.
 
     Yields:
-        (n,) of ``body.dtype``, in the order of the file. All blocks of a thread lie in one buffer: a block holds until the next.
+        (n,) of ``body.dtype``, in the order of the file. A thread's blocks share one buffer: each is valid until the next.
 
     Raises:
         FileNotFoundError: the file with the voxels does not exist.
@@ -87,7 +87,7 @@ def voxel_blocks(body: VoxelBody) -> Generator[np.ndarray, None, None]:
 
 
 def load_voxels(body: VoxelBody, shape: tuple[int, ...]) -> np.ndarray:
-    """All voxels, the fastest axis first; errors as of `voxel_blocks`."""
+    """All voxels, the fastest axis first; errors as for `voxel_blocks`."""
     voxels = np.empty(body.voxels, body.dtype.newbyteorder("="))
     position = 0
     for block in voxel_blocks(body):
@@ -97,7 +97,7 @@ def load_voxels(body: VoxelBody, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def check_voxels(body: VoxelBody) -> None:
-    """Compare what the files hold with what the header promises; nothing is kept. Errors as of `voxel_blocks`."""
+    """Compare what the files hold with what the header promises; nothing is kept. Errors as for `voxel_blocks`."""
     if body.encoding != "raw":
         for _ in voxel_blocks(body):
             pass
@@ -128,7 +128,7 @@ def _buffer() -> np.ndarray:
 
 
 def _decode(stream: Any, total: int) -> Generator[np.ndarray, None, None]:
-    """Blocks of ``total`` bytes of a stream, all in one buffer; fewer bytes where the stream ends before."""
+    """Blocks of ``total`` bytes of a stream, all in one buffer; fewer bytes if the stream ends earlier."""
     buffer = _buffer()
     left = total
     while left:
@@ -199,7 +199,7 @@ def _fill(stream: Any, view: memoryview) -> int:
 
 
 class _ZlibReader(io.RawIOBase):
-    """A readable stream of what a zlib stream holds."""
+    """A readable stream of what a zlib stream contains."""
 
     def __init__(self, file: Any) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class _ZlibReader(io.RawIOBase):
         view = memoryview(target)
         while not self._decoder.eof:
             block = self._decoder.unconsumed_tail or self._file.read(1 << 16)
-            # also without a block: the decoder may hold back the last few bytes that it took
+            # even without a block: the decoder may hold back the last few bytes that it took
             data = self._decoder.decompress(block, len(view))
             if data:
                 view[: len(data)] = data
