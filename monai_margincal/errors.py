@@ -11,10 +11,10 @@ from typing import Any
 
 from .files import printable
 
-#: how MONAI says where in a configuration or a chain of transforms something failed; what failed is said by the cause
+#: how MONAI says where in a configuration or a chain of transforms something failed; the cause says what failed
 _WRAPPERS = re.compile(r"Failed to (evaluate|instantiate component) |applying transform |['\"]?query key: ")
 
-#: how PyTorch hands over what was raised in a worker process: the whole traceback as the message
+#: how PyTorch passes on what was raised in a worker process: with the whole traceback as the message
 _FROM_WORKER = re.compile(r"Caught \w+ in .*?\.\nOriginal (?=Traceback)", re.DOTALL)
 
 #: between the parts of a printed chain of exceptions, the first cause first
@@ -22,39 +22,39 @@ _NEXT_IN_CHAIN = re.compile(
     r"\n\n(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n\n"
 )
-#: behind the stack, which is indented: type and message, which may have further lines
+#: after the stack, which is indented: type and message, which may have further lines
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?\Z", re.DOTALL | re.MULTILINE)
 
-#: errors of Python that say what happened but not to which setting
+#: Python errors that say what happened, but not to which setting
 _BARE = {"AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "TypeError", "ZeroDivisionError"}
 
 #: what MONAI was about to do: evaluate an expression, instantiate a class or call a function
 _AT = re.compile(r"Failed to (?:evaluate ConfigExpression:\s*\"(.*)\"|instantiate component '(.*?)')", re.DOTALL)
 _LOCAL_REFERENCE = re.compile(r"__local_refs\['(.*?)'\]")
 
-#: advice and inner tracebacks that MONAI's reader choice puts behind its message
+#: advice and inner tracebacks that MONAI's choice of a reader appends to its message
 _ADVICE = re.compile(r"\s+Please install the reader libraries.*", re.DOTALL)
 
-#: longer messages are cut: a state dict that does not fit lists every tensor
+#: longer messages are cut: one about a state dict that does not fit lists every tensor
 _LONGEST = 700
 
 
 class CaseError(RuntimeError):
-    """A case that cannot be used; the message is one line that says everything, so that lines show it without its type."""
+    """A case that cannot be used; the message is one line that says everything, so it is shown without its type."""
 
 
 def root_cause(error: BaseException) -> tuple[str, str]:
     """Give the type and the message of what started an error.
 
-    Of a chain of exceptions the outermost is taken that is none of MONAI's wrappers ("Failed to evaluate ConfigExpression",
-    "Failed to instantiate component", "applying transform"), also where the chain comes out of a worker process as text.
-    Errors that Python raises by itself, such as a `KeyError`, get the item of the configuration behind them.
+    In a chain of exceptions, that is the outermost one that is none of MONAI's wrappers ("Failed to evaluate ConfigExpression",
+    "Failed to instantiate component", "applying transform"), even where the chain comes out of a worker process as text.
+    For errors that Python itself raises, such as a `KeyError`, the item of the configuration is appended.
 
     Args:
         error: the exception as it was caught.
 
     Returns:
-        the type's name and the message, which may be empty: at most 700 characters and no line break.
+        the type's name and the message, which may be empty: at most 700 characters, without line breaks.
 
     Example:
         >>> root_cause(KeyError("epochs"))
@@ -99,14 +99,14 @@ def root_message(error: BaseException) -> str:
 def naming_files(
     files: Any, failed: str = "cannot be read or prepared", *, raises: type[Exception] = CaseError
 ) -> Iterator[None]:
-    """Let whatever is raised inside say in one line which file it is about.
+    """Make whatever is raised inside say in one line which file it is about.
 
-    A message that begins with the file stands as it is. Of several files it is enough that the message names one: it knows better
-    which of them is at fault. Before any other message the files are put.
+    A message that begins with the file is left as it is. With several files it is enough that the message names one: it knows
+    better which of them is at fault. Any other message gets the files put in front of it.
 
     Args:
-        files: a path, or what stands for one in messages, such as ``"item 7"``; or a case of a data list: its values that are
-            existing files or folders.
+        files: a path, or what stands for one in messages, such as ``"item 7"``; or a case of a data list, of which those values
+            count that are existing files or folders.
         failed: what went wrong with the files.
         raises: the type of the error. With `ValueError` a file that is missing is a `FileNotFoundError`.
 
@@ -128,7 +128,7 @@ def naming_files(
         yield
     except CaseError:
         raise
-    except Exception as error:  # readers of damaged files and transforms raise anything
+    except Exception as error:  # readers of damaged files and transforms may raise anything
         names = _names(files)
         if isinstance(error, raises) and names and str(error).startswith(names):
             raise

@@ -1,4 +1,4 @@
-"""Packages that only some features need: imported where they are used, and named with their extra where they are missing."""
+"""Packages that only some features need: imported where they are used, and named along with their extra if they are missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def require(module: str, *, extra: str, purpose: str) -> Any:
     """Import a package that is not among the hard dependencies.
 
     Args:
-        module: what is imported, such as ``"highdicom"`` or ``"scipy.ndimage"``.
+        module: what to import, such as ``"highdicom"`` or ``"scipy.ndimage"``.
         extra: the extra of this package that brings it, see ``pyproject.toml``.
         purpose: what needs it, as the subject of a sentence.
 
@@ -20,7 +20,7 @@ def require(module: str, *, extra: str, purpose: str) -> Any:
         the module.
 
     Raises:
-        ImportError: it is not installed, or cannot be imported for a reason of its own; the message says how to install it.
+        ImportError: it is not installed, or cannot be imported for some other reason; the message says how to install it.
 
     Example:
         >>> require("json", extra="dicom", purpose="this example").dumps([1])

@@ -1,4 +1,4 @@
-"""Write whole files or none: beside the target first, then renamed over it; and one process at a time where many add to one."""
+"""Write files completely or not at all: next to the target, then renamed over it; one process at a time where many add to one."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ try:
 except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
 
-#: a lock is held for the time of one small file: who waits longer than this waits for a process that hangs; in seconds
+#: in seconds; a lock is held for as long as one small file takes, so waiting longer than this means that a process hangs
 _PATIENCE = 120.0
 
 
-#: of the bytes in the name of the temporary file; file systems take 255
+#: most bytes in the name of the temporary file; file systems allow 255
 _LONGEST_NAME = 240
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside ``path``; rename it over ``path`` when the block ends without an error.
+    """Give a temporary path next to ``path``; rename it over ``path`` when the block ends without an error.
 
-    A reader sees the old file or the new one, never a half of either, also when the process is killed or the disk fills up.
-    The temporary name keeps all suffixes of ``path``, because image writers choose their format by them. Of a link, the file
-    that it points to is replaced. What is no file (a pipe, a terminal, ``/dev/stdout``, a shell's ``>(...)``) is written
-    straight, from a temporary file elsewhere.
+    A reader sees the old file or the new one, never half of either, even when the process is killed or the disk fills up.
+    The temporary name keeps all suffixes of ``path``, because image writers choose their format by them. If ``path`` is a link,
+    the file that it points to is replaced. What is not a file (a pipe, a terminal, ``/dev/stdout``, a shell's ``>(...)``) is
+    written directly, from a temporary file elsewhere.
 
     Args:
         path: the file to write; its folder is made if it is missing.
@@ -84,11 +84,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` as UTF-8 to ``path``, whole or not at all.
+    """Write ``text`` as UTF-8 to ``path``, completely or not at all.
 
     Args:
-        path: the file to write; an existing one is replaced. See `replacing` for what is no file.
-        text: its new content; see `printable` for names of files in it.
+        path: the file to write; an existing one is replaced. See `replacing` for what is not a file.
+        text: its new content; see `printable` for file names in it.
 
     Raises:
         OSError: the file cannot be written; the message names it.
@@ -98,10 +98,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def expect_writable(path: str | os.PathLike[str]) -> None:
-    """Raise now, before hours of work, what writing ``path`` would raise afterwards; nothing is left behind.
+    """Raise now, before hours of work, what writing to ``path`` would raise afterwards; nothing is left behind.
 
     Args:
-        path: the file that is going to be written with `replacing`.
+        path: the file that will be written with `replacing`.
 
     Raises:
         OSError: its folder cannot be made or written, the disk is full, or it is a folder; the message names ``path``.
@@ -129,7 +129,7 @@ def expect_writable(path: str | os.PathLike[str]) -> None:
 
 
 def printable(text: str) -> str:
-    r"""Give a text in which bytes of file names that are no UTF-8 are written out, as ``\xe4``; any other stays as it is.
+    r"""Give a text in which bytes of file names that are not UTF-8 are spelt out, as ``\xe4``; everything else stays as it is.
 
     Python keeps such a byte in a name so that the file can be opened; no text file, log or page can take it.
 
@@ -143,7 +143,7 @@ def printable(text: str) -> str:
     """
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # half a character that comes from elsewhere
+    except UnicodeEncodeError:  # half a character, which comes from elsewhere
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -151,9 +151,9 @@ def printable(text: str) -> str:
 def locked(path: str | os.PathLike[str], patience: float = _PATIENCE) -> Iterator[None]:
     """Let one process at a time read ``path``, change it and write it back: others that ask for the same file wait here.
 
-    Without it, each of several processes that add to one file writes back what it has read, without what the others added
-    meanwhile. The lock is the hidden file ``.NAME.lock`` beside ``path``, which is gone afterwards; a process that dies leaves it
-    behind, but does not hold it. Not to be used twice inside each other for one file.
+    Without it, each of several processes that add to one file would write back what it has read, without what the others have
+    added meanwhile. The lock is the hidden file ``.NAME.lock`` next to ``path``, which is gone afterwards; a process that dies
+    leaves it behind, but does not hold it. Must not be nested for one file.
 
     Args:
         path: the file; its folder is made if it is missing.
@@ -193,7 +193,7 @@ def locked(path: str | os.PathLike[str], patience: float = _PATIENCE) -> Iterato
 def hold(handle: int, path: str | os.PathLike[str], patience: float = _PATIENCE) -> None:
     """Wait until no other process holds the lock of an open file; it is held until the file is closed.
 
-    On a file system, or a system, without locks nothing is held.
+    On a file system, or an operating system, without locks nothing is held.
 
     Args:
         handle: the open file's descriptor.
@@ -229,7 +229,7 @@ def _is_open_as(handle: int, path: Path) -> bool:
 
 
 def _nearest_folder(target: Path) -> Path:
-    """The folder of a file to be written, or where it has none yet, the one that it is going to be made in."""
+    """The folder of a file to be written or, if that does not exist yet, the folder in which it will be made."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "found a folder, expected a file")
     folder = target.parent
@@ -242,7 +242,7 @@ def _nearest_folder(target: Path) -> Path:
 
 @contextlib.contextmanager
 def _naming(path: str | os.PathLike[str], beside: Path | None = None) -> Iterator[None]:
-    """Let errors of the operating system name ``path``; where ``beside`` is given, those that are about another file pass."""
+    """Let errors of the operating system name ``path``; if ``beside`` is given, those about any other file pass unchanged."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a check has to say: one record for data sets and for bundles, and one set of severities."""
+"""What a check has to say: one kind of record for data sets and for bundles, and one set of severities."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Finding:
             ``"info"``: something that could not be checked, or a harmless difference.
         kind: short name of what was looked for, for example ``"geometry mismatch"``; empty where the message alone says it.
         message: one sentence with what was found and what was expected.
-        files: the files concerned (cases, where the data are no files).
+        files: the files concerned (cases, where the data are not files).
 
     Raises:
-        ValueError: another severity.
+        ValueError: ``severity`` is none of these.
 
     Example:
         >>> print(Finding("warning", "duplicate label", "2 files hold the same label", ("a.nii", "b.nii")))
@@ -65,7 +65,7 @@ class Finding:
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings by severity; those of one severity stay in their order.
+    """Findings by severity; those of one severity keep their order.
 
     Example:
         >>> [f.severity for f in most_severe_first([Finding("info", "", "a", ()), Finding("error", "", "b", ())])]
@@ -75,7 +75,7 @@ def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def in_numbers(findings: Iterable[Finding]) -> str:
-    """How many findings there are of every severity, in words.
+    """How many findings there are of each severity, in words.
 
     Example:
         >>> in_numbers([Finding("error", "", "a", ()), Finding("info", "", "b", ()), Finding("info", "", "c", ())])

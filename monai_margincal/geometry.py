@@ -1,7 +1,7 @@
-"""Where voxels lie in the patient: orientation, size and volume of a voxel, and whether two grids are one.
+"""Where voxels lie in the patient: orientation, size and volume of a voxel, and whether two grids are the same.
 
 An affine takes voxel indices to millimetres, (4, 4) float64. Inside this package the millimetres run to the right, to the
-front and to the head (RAS, the way of NIfTI); DICOM, ITK and most NRRD files count to the left and to the back instead (LPS).
+front and to the head (RAS, as in NIfTI); DICOM, ITK and most NRRD files count to the left and to the back instead (LPS).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LPS_TO_RAS.setflags(write=False)
 #: Rounding must pass: over 512 x 512 x 150 voxels of 0.5 mm, turned by up to 20 degrees, an affine in float32 moves a corner by
 #: 0.0001 voxels, one rounded to 6, 5 and 4 decimals by up to 0.002, 0.015 and 0.14. The smallest mistake that software makes, a
 #: voxel's corner taken for its centre, moves every point by 0.5 and must not pass. A quarter lies between the two, and is finer
-#: than anyone draws labels.
+#: than anyone can draw labels.
 GRID_TOLERANCE = 0.25
 
-#: Directions whose product is below this share of their lengths' product lie in a plane, but for rounding.
+#: Directions whose product is below this share of the product of their lengths lie in a plane, apart from rounding.
 _FLAT = 1e-6
 
-#: per axis of the world: the direction that counts up in RAS, and its opposite
+#: per world axis: the direction that counts up in RAS, and its opposite
 _DIRECTIONS = (("right", "left"), ("anterior", "posterior"), ("superior", "inferior"))
 
 _Default = TypeVar("_Default")
@@ -38,7 +38,7 @@ def signs_to_ras(space: str) -> tuple[float, float, float] | None:
     """Sign per coordinate that turns points of a named space to RAS; None for a name that does not say where left is.
 
     Args:
-        space: three directions in the order of RAS, as words (``"left-anterior-superior"``, the way of NRRD) or letters
+        space: three directions in the order of RAS, as words (``"left-anterior-superior"``, as in NRRD) or letters
             (``"LAS"``), in any letter case.
 
     Example:
@@ -55,14 +55,14 @@ def signs_to_ras(space: str) -> tuple[float, float, float] | None:
 
 
 def affine_of_axes(directions: Sequence[Sequence[float]], origin: Sequence[float] | None) -> np.ndarray | None:
-    """Put an affine together from one direction per axis of the array and the place of the first voxel.
+    """Put an affine together from one direction per axis of the array and the position of the first voxel.
 
     Args:
         directions: step from one voxel to the next, in mm, per spatial axis: two vectors of two numbers or three of three.
-        origin: place of the first voxel in mm, as many numbers; None, or another number of them, puts it at 0.
+        origin: position of the first voxel in mm, as many numbers; None, or a different number of them, puts it at 0.
 
     Returns:
-        (4, 4) float64; a plane gets a third axis of 1 mm. None for other numbers of axes and for numbers that are not finite.
+        (4, 4) float64; a plane gets a third axis of 1 mm. None for any other number of axes, or if a number is not finite.
 
     Example:
         >>> affine_of_axes([[0.5, 0], [0, 0.7]], [3, 4]).tolist()
@@ -81,18 +81,18 @@ def affine_of_axes(directions: Sequence[Sequence[float]], origin: Sequence[float
 def plane_affine(orientation: ArrayLike, position: ArrayLike, pixel_spacing: Sequence[Any]) -> np.ndarray:
     """Affine of one DICOM slice, from (column, row, distance from the slice in mm) to mm in LPS.
 
-    `plane[:3, 2] @ plane[:3, 3]` is the slice's place along its own normal, by which the slices of a series are put in order.
+    `plane[:3, 2] @ plane[:3, 3]` is the slice's position along its own normal, by which the slices of a series are put in order.
 
     Args:
         orientation: ImageOrientationPatient: unit vectors along a row and along a column, 6 numbers.
-        position: ImagePositionPatient: place of the first pixel in mm, 3 numbers.
+        position: ImagePositionPatient: position of the first pixel in mm, 3 numbers.
         pixel_spacing: PixelSpacing: mm from row to row, then from column to column.
 
     Returns:
         (4, 4) float64.
 
     Raises:
-        ValueError: another number of values.
+        ValueError: an argument has a different number of values.
 
     Example:
         >>> plane_affine([1, 0, 0, 0, 1, 0], [-5, 7, 20], [0.7, 0.5]).tolist()
@@ -125,7 +125,7 @@ def voxel_spacing(affine: ArrayLike) -> tuple[float, float, float]:
 def axis_order(affine: ArrayLike) -> tuple[int, int, int]:
     """The axes of the array that run most along right, anterior and superior, in this order, whichever way they count.
 
-    It is the order of the axes after MONAI's ``Orientationd(axcodes="RAS")``; `axis_codes` says the directions too.
+    This is the order of the axes after MONAI's ``Orientationd(axcodes="RAS")``; `axis_codes` also gives the directions.
 
     Args:
         affine: (4, 4), or its linear part, (3, 3); it must span a volume.
@@ -152,8 +152,8 @@ def axis_codes(affine: ArrayLike) -> str:
 
 
 def _orientation(affine: ArrayLike) -> np.ndarray:
-    """Axis of the world and sign per axis of the array, (3, 2)."""
-    # nibabel decides oblique axes as MONAI does, which asks it too
+    """World axis and sign per axis of the array, (3, 2)."""
+    # nibabel decides oblique axes as MONAI does, because MONAI asks nibabel too
     from nibabel.orientations import io_orientation
 
     matrix = np.eye(4)
@@ -162,7 +162,7 @@ def _orientation(affine: ArrayLike) -> np.ndarray:
 
 
 def spans_volume(affine: ArrayLike) -> bool:
-    """Whether an affine is finite and its three directions, but for rounding, do not lie in one plane.
+    """Whether an affine is finite and its three directions, apart from rounding, do not lie in one plane.
 
     Args:
         affine: (4, 4), or its linear part, (3, 3).
@@ -210,7 +210,7 @@ def voxel_volume_mm3(affine: ArrayLike, default: Any = _RAISE) -> Any:
 
 
 def without_trailing_ones(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape without the axes of size 1 at its end, by which formats differ; at least one axis stays.
+    """A shape without the axes of size 1 at its end, in which formats differ; at least one axis stays.
 
     Example:
         >>> without_trailing_ones((512, 512, 1, 1)), without_trailing_ones((1, 1))
@@ -223,11 +223,11 @@ def without_trailing_ones(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 class CornerShift(NamedTuple):
-    """How far two grids of one shape lie apart where they are furthest apart.
+    """How far apart two grids of one shape are where they are furthest apart.
 
     Attributes:
         mm: the distance.
-        voxels: the same in lengths of the first grid's shortest voxel edge.
+        voxels: the same, in units of the first grid's shortest voxel edge.
     """
 
     mm: float
@@ -237,11 +237,11 @@ class CornerShift(NamedTuple):
 def corner_shift(affine: ArrayLike, other: ArrayLike, shape: Sequence[int]) -> CornerShift:
     """How far a corner of a grid moves from one affine to another.
 
-    Two affines differ by an affine map, so no voxel between the corners moves further than one of them. Ask
-    ``shift.voxels <= GRID_TOLERANCE`` and not its opposite, which NaN would pass.
+    Two affines differ by an affine map, so no voxel between the corners moves further than one of them. Test
+    ``shift.voxels <= GRID_TOLERANCE`` and not its opposite, which would let NaN pass.
 
     Args:
-        affine: of the first grid, (4, 4). Edges of length 0, as of planes, do not count as its shortest; 1 mm if all are 0.
+        affine: of the first grid, (4, 4). Edges of length 0, as in planes, do not count as its shortest; 1 mm if all are 0.
         other: of the second grid, (4, 4).
         shape: voxels of both along up to three axes; further axes are left out.
 

@@ -1,6 +1,6 @@
-"""Class-index labels: how tensors of them are read, and what is said of labels that are no classes, in tensors and arrays alike.
+"""Class-index labels: how tensors of them are read, and what to say of labels that are not classes, in tensors and arrays alike.
 
-Arrays and files are read by `monai_margincal.counting`, which does without torch: so this module does not import it.
+Arrays and files are read by `monai_margincal.counting`, which works without torch, so this module does not import it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def class_labels(
         num_classes: C; allowed are 0 ... C - 1.
         ignore_index: label of the ignored voxels, or None.
         names: what the classes are called, for messages.
-        check: False for a target that was checked before; then nothing waits for the device, and what is undeclared all the
-            same is brought into the range of the classes.
+        check: False for a target that has been checked before; then nothing waits for the device, and any undeclared label
+            that remains is brought into the range of the classes.
         where: what messages call the target, for example its file.
         advice: a sentence that messages end with.
 
@@ -81,7 +81,7 @@ def class_labels(
 
 
 def expected_classes(ids: Sequence[int], ignore_index: int | None = None, names: str = "") -> str:
-    """How messages say which labels are allowed.
+    """What messages say about which labels are allowed.
 
     Example:
         >>> expected_classes(range(2), ignore_index=255, names="0 background, 1 lesion")
@@ -94,7 +94,7 @@ def expected_classes(ids: Sequence[int], ignore_index: int | None = None, names:
 def undeclared_labels(
     where: str, found: Iterable[int] | Mapping[int, int], expected: str, beside: Sequence[int] = ()
 ) -> str:
-    """What is said of labels that are no classes.
+    """What to say about labels that are not classes.
 
     Args:
         where: what to call the label, for example its file.
@@ -115,7 +115,7 @@ def undeclared_labels(
 
 
 def not_integers(where: str, values: Sequence[float], expected: str) -> str:
-    """What is said of labels that are not whole numbers, NaN and infinities among them.
+    """What to say about labels that are not whole numbers, including NaN and infinities.
 
     Args:
         where: what to call the label.
