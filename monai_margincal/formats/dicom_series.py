@@ -97,7 +97,7 @@ def thickness_of_single_slice(scan: Path) -> float | None:
 
 def _warn_of_thickness(scan: Path, found: str, factor: str) -> None:
     warnings.warn(
-        f"{scan}: found one slice of {found}, readers of single slices say 1 mm: multiply its volumes in ml {factor}",
+        f"{scan}: found one slice of {found}, readers of single slices assume 1 mm: multiply its volumes in ml {factor}",
         stacklevel=5,
     )
 

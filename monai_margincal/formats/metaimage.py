@@ -117,7 +117,7 @@ def _body(
     encoding = "zlib" if compressed else "raw"
     if not _truth(path, fields, "BinaryData", True):
         if compressed:
-            raise ValueError(f"{path}: found compressed text in the header, expected one of both")
+            raise ValueError(f"{path}: found compressed text in the header, expected only one of the two")
         encoding = "text"
     start = int(fields.get("HeaderSize", "0"))
     if (encoding == "text" and start) or start < -1 or (compressed and start < 0):
@@ -145,7 +145,7 @@ def _listed(path: Path, target: str, header_bytes: int, shape: tuple[int, ...]) 
     text = path.read_bytes()[header_bytes:].decode()
     if not text.endswith("\n"):
         raise ValueError(
-            f"{path}: found a list of files that does not end with a line break, without which ITK lacks the last"
+            f"{path}: found a list of files that does not end with a line break, without which ITK misses the last one"
         )
     names = re.split(r"\r?\n", text.rstrip("\r\n"))
     if len(words) > 2 or not axes.isdecimal() or not 1 <= int(axes) < len(shape):

@@ -160,7 +160,9 @@ def _skipped(
     if lines < 0 or count < -1 or (count < 0 and encoding != "raw"):
         raise ValueError(f"{path}: found a line skip of {lines} and a byte skip of {count}, expected at least 0")
     if lines and len(files) > 1:
-        raise ValueError(f"{path}: found a line skip of {lines} and {len(files)} files of voxels, expected one of both")
+        raise ValueError(
+            f"{path}: found a line skip of {lines} and {len(files)} files of voxels, expected only one of the two"
+        )
     start = header_bytes if files == (path,) else 0
     if lines:
         with files[0].open("rb") as file:

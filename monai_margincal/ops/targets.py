@@ -138,10 +138,10 @@ def _check_shares(labels: torch.Tensor, valid: torch.Tensor | None, tolerance: f
     if not bool(fits.all()):
         sums = labels.sum(dim=1, keepdim=True)[~fits]
         raise ValueError(
-            f"the channels of target add up to 1 in a voxel of one-hot or soft labels, found sums from {float(sums.min()):g} to "
-            f"{float(sums.max()):g} in {sums.numel()} voxel(s): overlapping or empty channels (multi-label targets such as the "
-            "BraTS regions TC, WT, ET) have no single class per voxel; expected mutually exclusive classes with a background "
-            "channel, or ignore_index for voxels without a label"
+            "the channels of target must add up to 1 in every voxel of one-hot or soft labels, found sums from "
+            f"{float(sums.min()):g} to {float(sums.max()):g} in {sums.numel()} voxel(s): overlapping or empty channels "
+            "(multi-label targets such as the BraTS regions TC, WT, ET) have no single class per voxel; expected mutually "
+            "exclusive classes with a background channel, or ignore_index for voxels without a label"
         )
 
 

@@ -46,7 +46,7 @@ def write_report(
         what the page shows, as `report_data` gives it.
 
     Raises:
-        FileExistsError: ``path`` or ``json_path`` exists and is no report.
+        FileExistsError: ``path`` or ``json_path`` exists and is not a report.
         OSError: one of them cannot be written; raised before anything else is done.
         ValueError: the counts or an option are invalid.
 
@@ -70,12 +70,12 @@ def expect_replaceable(path: str | os.PathLike[str], json_path: str | os.PathLik
     """Raise now what `write_report` would raise about its files, before there is anything to write.
 
     Raises:
-        FileExistsError: a file exists and is no report.
+        FileExistsError: a file exists and is not a report.
         OSError: a file cannot be written; the message names it.
     """
     expect_writable(path)
     if _holds_something(path) and not is_page(Path(path), _KIND):
-        raise FileExistsError(f"{path} exists and is no report of ours, so it is not overwritten")
+        raise FileExistsError(f"{path} exists and is not a report of ours, so it is not overwritten")
     if json_path is not None:
         expect_writable(json_path)
         if _holds_something(json_path) and not _is_report_json(Path(json_path)):
