@@ -43,7 +43,7 @@ def label_voxel_counts(
         ValueError: the label is empty; a value is NaN, not integral, or not among ``ids``; ``ids`` is None and a value is
             negative or there are more than 1024 different ones. The message names ``where``, the values found and those
             expected.
-        TypeError: the label is no array of numbers.
+        TypeError: the label is not an array of numbers.
 
     Example:
         >>> label_voxel_counts(np.array([[0, 0, 1], [1, 1, 255]]), ids=[0, 1, 2], ignore_index=255)

@@ -87,7 +87,7 @@ def check_scan(path: Path, allow_gaps: bool = False) -> LabelImage | None:
 
 def format_of(path: Path) -> Format | None:
     """The format of a label file or folder, by its ending or else by its content; None if none fits."""
-    if is_stream(path):  # looking into it would take from it, or wait for ever
+    if is_stream(path):  # looking into it would consume from it, or wait forever
         return None
     by_ending = None if path.is_dir() else _FORMAT_OF.get(suffix_of(path).lower())
     return by_ending or next((format_ for format_ in FORMATS if format_.recognizes(path)), None)

@@ -38,7 +38,7 @@ def describe_metaimage(path: Path) -> LabelImage:
     Raises:
         FileNotFoundError: the file does not exist.
         ValueError: it is not a MetaImage of plain numbers; it has a form that ITK reads wrongly or not at all (and so would
-            anyone who trains on the file): voxels compressed behind the header without ``CompressedDataSize``, or behind another
+            anyone who trains on the file): voxels compressed after the header without ``CompressedDataSize``, or after another
             ``HeaderSize`` than its own, or a list of files with too many, too few or empty names.
     """
     with naming_files(path, f"cannot be read, expected {_EXPECTED}", raises=ValueError):

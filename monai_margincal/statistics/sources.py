@@ -70,7 +70,7 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
         return Batches(data, transform)
     if isinstance(data, (str, os.PathLike)):
         data = _expand(data)
-    # MONAI's Dataset is no Sequence; a list is
+    # MONAI's Dataset is not a Sequence; a list is
     if torch_data is not None and isinstance(data, torch_data.Dataset):
         if hasattr(data, "__len__") and len(data) == 0:
             raise ValueError(f"data is an empty {type(data).__name__}, expected at least one item")
