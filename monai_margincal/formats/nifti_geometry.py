@@ -1,8 +1,8 @@
 """Where the voxels of a NIfTI file lie: one rule for reading scans, counting labels and writing masks.
 
-A NIfTI header can say so in three ways. The standard's order is: the sform where its code is above 0, else the qform where its
-code is above 0, else the voxel sizes (``pixdim``) alone, which leave left, right and position undetermined. The lengths are in
-the header's own unit (``xyzt_units``): metres, millimetres or micrometres; no unit means millimetres.
+A NIfTI header can say this in three ways at once. The standard's order is: the sform where its code is above 0, else the qform
+where its code is above 0, else the voxel sizes (``pixdim``) alone, which leave left, right and position undetermined. The lengths
+are in the header's own unit (``xyzt_units``): metres, millimetres or micrometres; no unit means millimetres.
 
 Source: NIfTI-1 data format, "3D image (volume) orientation and location in space" (nifti1.h, NIfTI DFWG).
 """
