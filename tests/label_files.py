@@ -54,3 +54,11 @@ def damage(path: Path, fault: str) -> None:
     else:
         content[-20] ^= 0x55
     path.write_bytes(content)
+
+
+def assert_damage_is_refused(path: Path, fault: str) -> None:
+    """A file of SimpleITK, compressed where its name says packed, cut off, prolonged or with a byte flipped."""
+    sitk.WriteImage(sitk.GetImageFromArray(LABEL.astype(np.uint16)), str(path), path.name.startswith("packed"))
+    damage(path, fault)
+    with pytest.raises(ValueError, match=path.name.replace(".", r"\.")):
+        count_file(path)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..files import expect_writable, write_text
-from ..streams import is_stream
+from ..files import write_text
+from ..json_files import expect_replaceable, read_json
 
 __all__ = ["ClassCounts"]
 
@@ -310,16 +310,8 @@ class ClassCounts:
             FileExistsError: the file exists and holds something other than class counts.
             OSError: the file cannot be written; the message names it.
         """
-        expect_writable(path)
-        target = Path(path)
-        if is_stream(target) or not target.exists():
-            return
-        try:
-            ClassCounts.from_json(target)
-        except ValueError as error:
-            raise FileExistsError(
-                f"{target} exists and is not a file of class counts, so it is not overwritten ({error})"
-            ) from error
+        refusal = " exists and is not a file of class counts, so it is not overwritten"
+        expect_replaceable(path, ClassCounts.from_json, refusal)
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> ClassCounts:
@@ -329,14 +321,7 @@ class ClassCounts:
             FileNotFoundError: there is no such file.
             ValueError: the file is not JSON or not a file of class counts; the message names it.
         """
-        target = Path(path)
-        try:
-            content = json.loads(target.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{target}: no such file, expected a JSON file of class counts") from None
-        except (ValueError, RecursionError, IsADirectoryError) as error:
-            raise ValueError(f"{target}: expected a JSON file of class counts, found {error}") from error
-        return cls.from_dict(content, str(target))
+        return cls.from_dict(read_json(path, "a JSON file of class counts"), str(Path(path)))
 
     def __len__(self) -> int:
         return len(self._ids)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from ..json_files import read_json
 
 
 def read_datalist(
@@ -44,12 +45,7 @@ def read_datalist(
         1
     """
     file = Path(path).expanduser()
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{file}: no such file, expected a data list in JSON") from None
-    except (ValueError, RecursionError, IsADirectoryError) as error:
-        raise ValueError(f"{file}: found {error}, expected a data list in JSON") from error
+    content = read_json(file, "a data list in JSON")
     if plain_list and isinstance(content, list):
         content = dict.fromkeys(sections, content)
     if not isinstance(content, dict):

@@ -83,16 +83,15 @@ def _first_win(own: torch.Tensor, rival: torch.Tensor, wins_ties: torch.Tensor) 
     The sums are compared as the decision itself compares them, in single precision, ties included: the position by the
     difference may be one off.
     """
+
+    def wins(place: torch.Tensor) -> torch.Tensor:
+        total = own + GRID[place.clamp(0, len(GRID) - 1)]
+        return (total > rival) | ((total == rival) & wins_ties)
+
     first = torch.searchsorted(GRID, rival - own, right=True)
-    for candidate in (first - 1, first):
-        place = candidate.clamp(0, len(GRID) - 1)
-        total = own + GRID[place]
-        wins = (total > rival) | ((total == rival) & wins_ties)
-        inside = (candidate >= 0) & (candidate < len(GRID))
-        earlier = inside & wins & (candidate < first)
-        later = inside & ~wins & (candidate == first)
-        first = torch.where(earlier, candidate, torch.where(later, candidate + 1, first))
-    return first
+    earlier = (first > 0) & wins(first - 1)
+    later = (first < len(GRID)) & ~wins(first)
+    return first - earlier.long() + later.long()
 
 
 def case_votes(
@@ -127,9 +126,7 @@ def case_votes(
     fixed = torch.zeros(num_classes * num_classes, dtype=torch.int64)
     rows: list[torch.Tensor] = []
     kept: list[torch.Tensor] = []
-    # class 0 has no offset of its own: against it a class moves by one offset, against any other by two
-    reach = torch.full((num_classes,), 2 * _LARGEST)
-    reach[0] = _LARGEST
+    has_offset = torch.arange(num_classes)[:, None] > 0
     for start in range(0, scores.shape[1], _CHUNK):
         chunk = scores[:, start : start + _CHUNK].float().cpu()
         part = truth[start : start + _CHUNK].cpu()
@@ -141,8 +138,8 @@ def case_votes(
         if chunk.shape[0] == 1:
             chunk = torch.cat([torch.zeros_like(chunk), chunk])
         top, top_class = chunk.max(dim=0)
-        behind = top - chunk
-        near = behind <= torch.where(top_class == 0, _LARGEST, reach[:, None])
+        # class 0 has no offset of its own: against it a class moves by one offset, against any other by two
+        near = top - chunk <= _LARGEST * (1 + (has_offset & (top_class > 0)).long())
         near.scatter_(0, top_class[None], False)
         movable = near.any(dim=0)
         fixed += torch.bincount((part * num_classes + top_class)[~movable], minlength=num_classes * num_classes)

@@ -13,6 +13,7 @@ import torch
 from monai.data import MetaTensor
 
 from ..files import write_text
+from ..json_files import expect_replaceable, read_json
 from ..ops import largest_class
 
 __all__ = ["ClassOffsets"]
@@ -121,15 +122,9 @@ class ClassOffsets:
         Raises:
             FileExistsError: the file exists and holds something else.
         """
-        target = Path(path)
-        if target.exists():
-            try:
-                ClassOffsets.from_json(target)
-            except ValueError as error:
-                raise FileExistsError(
-                    f"{target}: found a file that holds no class offsets ({error}), expected none, or one to replace"
-                ) from error
-        write_text(target, json.dumps(self.to_dict(), indent=1) + "\n")
+        refusal = ": found a file that holds no class offsets, expected none, or one to replace"
+        expect_replaceable(path, ClassOffsets.from_json, refusal)
+        write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> ClassOffsets:
@@ -140,12 +135,7 @@ class ClassOffsets:
             ValueError: it holds no class offsets; the message names it.
         """
         target = Path(path)
-        try:
-            content = json.loads(target.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{target}: no such file, expected a JSON file of class offsets") from None
-        except (ValueError, IsADirectoryError) as error:
-            raise ValueError(f"{target}: found {error}, expected a JSON file of class offsets") from error
+        content = read_json(target, "a JSON file of class offsets")
         if not isinstance(content, Mapping) or content.get("format") != _FORMAT or content.get("version") != 1:
             found = (
                 {key: content.get(key) for key in ("format", "version")} if isinstance(content, Mapping) else content

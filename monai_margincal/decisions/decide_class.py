@@ -12,7 +12,7 @@ from monai.data import MetaTensor
 from monai.transforms import MapTransform, Transform
 from monai.utils import TransformBackends
 
-from ..ops import largest_class
+from ..ops import class_dtype, largest_class
 from .class_offsets import ClassOffsets
 
 #: what an argument ``offsets`` may be
@@ -68,7 +68,7 @@ class DecideClass(Transform):
             decided = (plain[0] > 0).long()
         else:
             decided = largest_class(plain, dim=0)
-        small = decided.to(torch.uint8 if plain.shape[0] <= 256 else torch.int32)[None]
+        small = decided.to(class_dtype(plain.shape[0]))[None]
         return MetaTensor(small).copy_meta_from(logits) if isinstance(logits, MetaTensor) else small
 
 

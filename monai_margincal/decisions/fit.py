@@ -21,7 +21,6 @@ MOST_BYTES = 5 << 29
 
 _ROUNDS = 2
 _VALUES = GRID.tolist()
-_ZERO = len(GRID) // 2
 #: Scores closer than this are equal: sums of the same numbers in another order differ by less.
 _EQUAL = 1e-12
 

@@ -18,7 +18,7 @@ from monai.utils import BlendMode, ensure_tuple_rep
 
 from ..decisions.class_offsets import ClassOffsets
 from ..decisions.decide_class import Offsets, as_class_offsets
-from ..ops import largest_class
+from ..ops import class_dtype, largest_class
 
 
 class VolumeSliceInferer(Inferer):
@@ -168,6 +168,5 @@ class VolumeSliceInferer(Inferer):
 
 def _decided(logits: torch.Tensor, offsets: ClassOffsets | None) -> torch.Tensor:
     """Class with the largest logit, or sum of logit and offset, (n, K, x, y) -> (n, 1, x, y), the first of equal ones."""
-    dtype = torch.uint8 if logits.shape[1] <= 256 else torch.int32
     decided = largest_class(logits) if offsets is None else offsets(logits)
-    return decided[:, None].to(dtype)
+    return decided[:, None].to(class_dtype(logits.shape[1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..processes.tensors import mean_over_ranks
-from .largest import largest_class
+from .largest import class_dtype, largest_class
 from .operator import margin_calibration
 
-__all__ = ["largest_class", "margin_calibration", "mean_over_ranks"]
+__all__ = ["class_dtype", "largest_class", "margin_calibration", "mean_over_ranks"]

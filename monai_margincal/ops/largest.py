@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["largest_class"]
+__all__ = ["class_dtype", "largest_class"]
 
 
 def largest_class(values: torch.Tensor, dim: int = 1, keepdim: bool = False) -> torch.Tensor:
@@ -26,3 +26,13 @@ def largest_class(values: torch.Tensor, dim: int = 1, keepdim: bool = False) -> 
         tensor([1])
     """
     return values.max(dim=dim, keepdim=keepdim).indices
+
+
+def class_dtype(num_classes: int) -> torch.dtype:
+    """The smallest type that holds the indices of so many classes: uint8, above 256 classes int32.
+
+    Example:
+        >>> class_dtype(2), class_dtype(300)
+        (torch.uint8, torch.int32)
+    """
+    return torch.uint8 if num_classes <= 256 else torch.int32

@@ -216,7 +216,8 @@ def _count_in_processes(
             for future in as_completed(futures):
                 yield futures[future], future.result()
             is_done = True
-        except (BrokenProcessPool, BrokenPipeError) as error:
+        # an OSError where a pool that breaks closes what the next worker should have got
+        except (BrokenProcessPool, OSError) as error:
             raise RuntimeError(f"a worker process of count_labels died; if it could not start, {advice}") from error
         finally:
             # also when the caller stops early: what is being counted or imported is not waited for
@@ -232,7 +233,8 @@ def _sent(items: LabelItems, folder: str) -> Path:
     forever if the process was killed before it read: `multiprocessing` itself keeps open the end that would tell of its death.
     """
     path = Path(folder, "items.pickle")
-    path.write_bytes(pickle.dumps(items))
+    with path.open("wb") as file:
+        pickle.dump(items, file)
     return path
 
 
@@ -248,10 +250,8 @@ def _ending_by_signals() -> Iterator[None]:
         received.append(number)
         raise SystemExit(128 + number)
 
-    numbers = list(_ENDING)
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []
-    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in _ENDING if is_main and signal.getsignal(number) is signal.SIG_DFL]
     for number in numbers:
         signal.signal(number, leave)
     try:
@@ -300,7 +300,8 @@ def _receive(sent: Path, lifeline: Connection) -> None:
     os.environ.pop(_SAFE_PATH, None)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     torch.set_num_threads(1)
-    _received = pickle.loads(sent.read_bytes())
+    with sent.open("rb") as file:
+        _received = pickle.load(file)
 
 
 def _end_with(lifeline: Connection) -> None:

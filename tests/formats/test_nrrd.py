@@ -9,8 +9,7 @@ from pathlib import Path
 import itk
 import numpy as np
 import pytest
-import SimpleITK as sitk
-from label_files import LABEL, assert_counted_as_written, damage, unique
+from label_files import LABEL, assert_counted_as_written, assert_damage_is_refused, unique
 from mutants import VOXELS, nrrd, raw, slices, text, write
 
 from monai_margincal.counting.label_file import count_file
@@ -44,11 +43,7 @@ def test_encodings_of_pynrrd(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_voxels(tmp_path: Path, name: str, fault: str) -> None:
-    path = tmp_path / name
-    sitk.WriteImage(sitk.GetImageFromArray(LABEL.astype(np.uint16)), str(path), name.startswith("packed"))
-    damage(path, fault)
-    with pytest.raises(ValueError, match=name.replace(".", r"\.")):
-        count_file(path)
+    assert_damage_is_refused(tmp_path / name, fault)
 
 
 NAMES = "\n".join(slices(raw))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 import sys
 import types
@@ -16,7 +15,7 @@ import torch
 from causes import causes
 from monai.bundle import ckpt_export
 from monai.transforms import Compose, Invertd, LoadImage, Orientation, SaveImaged
-from shared import GOLDEN
+from networks.golden_weights import golden_weights
 
 from monai_margincal.cli import main
 from monai_margincal.networks import COPLENet
@@ -212,21 +211,10 @@ def test_the_tensorrt_config_runs_the_exported_network(infer, at_once, bundle, t
 
 
 def published_weights():
-    """A checkpoint as published for MONAI 0.2, filled by the rule of tests/golden/README.md."""
-    weights = {}
-    for i, (key, shape) in enumerate(sorted(json.loads((GOLDEN / "coplenet_monai02.json").read_text())["parameters"])):
-        if key.endswith("num_batches_tracked"):
-            weights[key] = torch.full(shape, i, dtype=torch.int64)
-            continue
-        t = torch.sin(0.7 * torch.arange(int(np.prod(shape)), dtype=torch.float64) + i).reshape(shape)
-        if key.endswith("running_var"):
-            t = 2 + 0.5 * t.abs()
-        elif t.ndim == 1 and not key.endswith("bias") and "running_mean" not in key:
-            t = 1 + 0.2 * t
-        else:
-            t = t * 0.7 / t[0].numel() ** 0.5 if t.ndim > 1 else 0.1 * t
-        weights[key] = t.float()
-    return {"model_state_dict": weights, "epoch": 50}
+    """A checkpoint as published for MONAI 0.2."""
+    weights = golden_weights("monai02")
+    floats = {key: value.float() if value.is_floating_point() else value for key, value in weights.items()}
+    return {"model_state_dict": floats, "epoch": 50}
 
 
 def test_published_weights_go_from_conversion_to_a_mask(infer, tmp_path):

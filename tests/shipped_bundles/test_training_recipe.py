@@ -69,14 +69,20 @@ def equal(first, second):
     return first == second
 
 
-def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(train, tmp_path):
-    """Weights, optimiser, schedule, drawn crops, best metric and counter of early stopping; dropout draws, too."""
-    recipe = {"epochs": 4, "warmup_epochs": 1, "early_stop_patience": 10}
+def uninterrupted(train, models, recipe):
+    """The losses of a run of four epochs, its last state and its best weights; nothing of it is left on the disk."""
     _, whole = train(**recipe)
-    models = tmp_path / "models"
     expected = torch.load(models / "checkpoint_epoch=4.pt", weights_only=True)
     best = torch.load(models / "model.pt", weights_only=True)
     shutil.rmtree(models)
+    return whole, expected, best
+
+
+def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(train, tmp_path):
+    """Weights, optimiser, schedule, drawn crops, best metric and counter of early stopping; dropout draws, too."""
+    recipe = {"epochs": 4, "warmup_epochs": 1, "early_stop_patience": 10}
+    models = tmp_path / "models"
+    whole, expected, best = uninterrupted(train, models, recipe)
 
     # a schedule of four epochs that is stopped after two
     loaded, first = train(**recipe, **{"train#trainer#max_epochs": 2})
@@ -93,11 +99,8 @@ def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(train, tmp_pat
 def test_a_run_killed_within_an_epoch_goes_on_as_if_it_had_not_been(train, data, bundle, tmp_path):
     """SIGKILL in the third of four epochs: what is on the disk is whole, and gives the bits of an uninterrupted run."""
     recipe = {"epochs": 4, "warmup_epochs": 1, "early_stop_patience": 10}
-    _, whole = train(**recipe)
     models = tmp_path / "models"
-    expected = torch.load(models / "checkpoint_epoch=4.pt", weights_only=True)
-    best = torch.load(models / "model.pt", weights_only=True)
-    shutil.rmtree(models)
+    whole, expected, best = uninterrupted(train, models, recipe)
 
     flags = {
         "config_file": bundle / "configs" / "train.json", "bundle_root": bundle, "dataset_dir": data, "device": "cpu",
