@@ -82,12 +82,12 @@ def root_message(error: BaseException) -> str:
     Example:
         >>> try:
         ...     try:
-        ...         raise ValueError("epochs must be positive, got 0")
+        ...         raise ValueError("epochs must be positive, found 0")
         ...     except ValueError as cause:
         ...         raise RuntimeError("Failed to evaluate ConfigExpression: '$f()'") from cause
         ... except RuntimeError as error:
         ...     print(root_message(error))
-        ValueError: epochs must be positive, got 0
+        ValueError: epochs must be positive, found 0
     """
     kind, text = root_cause(error)
     if kind == CaseError.__name__ and text:

@@ -104,14 +104,14 @@ def undeclared_labels(
 
     Example:
         >>> undeclared_labels("b.png", {255: 30}, expected_classes([0, 1]), beside=[0])
-        'b.png: found the label value(s) 255 (30 voxels) beside 0, expected class ids [0, 1].'
+        'b.png: found the label value(s) 255 (30 voxels) besides 0, expected class ids [0, 1].'
     """
     values = list(found)
     counts = [f" ({_voxels(found[value])})" if isinstance(found, Mapping) else "" for value in values]
     shown = ", ".join(f"{value}{count}" for value, count in list(zip(values, counts, strict=True))[:_MAX_FOUND])
     if len(values) > _MAX_FOUND:
         shown += f", ... ({len(values)} values in all)"
-    return f"{where}: found the label value(s) {shown}{f' beside {_shortened(beside)}' if beside else ''}, expected {expected}."
+    return f"{where}: found the label value(s) {shown}{f' besides {_shortened(beside)}' if beside else ''}, expected {expected}."
 
 
 def not_integers(where: str, values: Sequence[float], expected: str) -> str:

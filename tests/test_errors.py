@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from monai_margincal.errors import CaseError, naming_files, root_cause, root_message
 
 
-def fail(message="epochs must be positive,\n  got 0"):
+def fail(message="epochs must be positive,\n  found 0"):
     try:
         raise EOFError("the end")
     except EOFError as cause:
@@ -28,7 +28,7 @@ def caught(action, *arguments):
 
 def test_what_says_most_is_taken_not_what_came_first():
     """Our errors explain what a library could not do; the library's words are the cause of them."""
-    assert root_message(caught(fail)) == "ValueError: epochs must be positive, got 0"
+    assert root_message(caught(fail)) == "ValueError: epochs must be positive, found 0"
     assert root_message(KeyError("x")) == "KeyError: 'x'"
     assert root_message(StopIteration()) == "StopIteration"
 
@@ -72,7 +72,7 @@ class Broken(Dataset):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_out_of_a_worker_process(workers, tmp_path):
-    message = "ValueError: epochs must be positive, got 0"
+    message = "ValueError: epochs must be positive, found 0"
     assert root_message(caught(list, DataLoader(Broken(None), num_workers=workers))) == message
     error = caught(list, DataLoader(Broken({"image": tmp_path, "case": "a"}), num_workers=workers))
     assert isinstance(error, CaseError)

@@ -100,4 +100,4 @@ def test_long_lists_are_cut():
 
 
 def test_one_voxel_and_several():
-    assert "9 (1 voxel), 10 (2 voxels) beside 0" in undeclared_labels("x", {9: 1, 10: 2}, "class ids [0]", [0])
+    assert "9 (1 voxel), 10 (2 voxels) besides 0" in undeclared_labels("x", {9: 1, 10: 2}, "class ids [0]", [0])

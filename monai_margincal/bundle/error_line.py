@@ -16,7 +16,7 @@ def errors_in_one_line() -> None:
     MONAI hides what went wrong behind errors about its own expressions. With ``"initialize": [{"_target_":
     "monai_margincal.bundle.errors_in_one_line"}, ...]`` the last line on stderr is the cause, see
     `monai_margincal.errors.root_message`; under ``torchrun`` PyTorch puts the rank before it. The exit code stays 1.
-    With the environment variable ``MONAI_DEBUG=1`` the traceback is printed as ever. An interrupt is none of our business.
+    With the environment variable ``MONAI_DEBUG=1`` the traceback is printed. An interrupt ends the program as it always does.
 
     It does nothing in any other program: a host application, a notebook or a server that loads the bundle keeps its own ways.
 

@@ -122,7 +122,7 @@ def select_classes(
     Example:
         >>> select_classes({0: 70, 255: 30}, [0, 1], None, "case_7.png")
         Traceback (most recent call last):
-        ValueError: case_7.png: found the label value(s) 255 (30 voxels) beside 0, expected class ids [0, 1]. ...
+        ValueError: case_7.png: found the label value(s) 255 (30 voxels) besides 0, expected class ids [0, 1]. ...
     """
     if ignore_index is not None:
         ignore_index = as_integer(ignore_index, "ignore_index")

@@ -92,7 +92,9 @@ def _matches(folder: Path, template: str, key: str, wanted: list[str] | None) ->
         raise TypeError(f"the {key} pattern: found {template!r}, expected a text that holds {_CASE} exactly once")
     template = template.removeprefix("./")
     if template.count(_CASE) != 1 or Path(template).is_absolute():
-        raise ValueError(f"the {key} pattern must be a relative path that holds {_CASE} exactly once, got {template!r}")
+        raise ValueError(
+            f"the {key} pattern must be a relative path that holds {_CASE} exactly once, found {template!r}"
+        )
     any_ending = template.endswith(_ANY_ENDING)
     stem = template[: -len(_ANY_ENDING)] if any_ending else template
     before, after = stem.split(_CASE)

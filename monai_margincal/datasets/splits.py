@@ -30,7 +30,7 @@ def select_cases(data: Sequence[Mapping[str, Any]], cases: Sequence[str | int] |
     by_name = {str(item["case"]): dict(item) for item in data}
     unknown = [name for name in names if name not in by_name]
     if unknown or not names or len(set(names)) < len(names):
-        raise ValueError(f"expected distinct case names out of {sorted(by_name)}, got {names}")
+        raise ValueError(f"expected distinct case names out of {sorted(by_name)}, found {names}")
     return [by_name[name] for name in names]
 
 
@@ -81,7 +81,7 @@ def split_datalist(
                     )
                 taken[case] = name
         elif part is not None and not isinstance(part, float):
-            raise TypeError(f"part {name!r} must be a list of case names, a float fraction or None, got {part!r}")
+            raise TypeError(f"part {name!r} must be a list of case names, a float fraction or None, found {part!r}")
 
     left = [str(item["case"]) for item in data if str(item["case"]) not in taken]
     # RandomState's stream is frozen across NumPy versions, a Generator's is not
@@ -90,7 +90,7 @@ def split_datalist(
         if not isinstance(part, float):
             continue
         if not 0.0 < part <= 1.0:
-            raise ValueError(f"the fraction of part {name!r} must lie in (0, 1], got {part}")
+            raise ValueError(f"the fraction of part {name!r} must lie in (0, 1], found {part}")
         number = max(1, round(part * len(data)))
         if number > len(order):
             raise ValueError(
@@ -102,7 +102,7 @@ def split_datalist(
 
     rest = [name for name, part in splits.items() if part is None]
     if len(rest) > 1:
-        raise ValueError(f"only one part can be None (the remaining cases), got {rest}")
+        raise ValueError(f"only one part can be None (the remaining cases), found {rest}")
     for name in rest:
         parts[name] = [dict(item) for item in data if str(item["case"]) in set(order)]
         if not parts[name]:

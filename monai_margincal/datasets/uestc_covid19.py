@@ -44,10 +44,10 @@ def uestc_covid19_datalist(
         {'training': 40, 'validation': 15, 'test': 15}
     """
     if part not in UESTC_COVID19_SPLITS:
-        raise ValueError(f"part must be one of {sorted(UESTC_COVID19_SPLITS)}, got {part!r}")
+        raise ValueError(f"part must be one of {sorted(UESTC_COVID19_SPLITS)}, found {part!r}")
     sections = UESTC_COVID19_SPLITS[part]
     if section not in sections:
-        raise ValueError(f"section must be one of {list(sections)}, got {section!r}")
+        raise ValueError(f"section must be one of {list(sections)}, found {section!r}")
     data = folder_datalist(
         Path(root) / f"part{part}",
         image="image/{case}.nii.gz",

@@ -104,8 +104,8 @@ def _layout(path: Path, file: Path, header: Any) -> _Layout:
     depth = max(stored, referenced)
     if span > depth:
         _warn(
-            f"{path}: found frames whose places leave out {span - depth} more slice(s) than the {depth} of the source images it "
-            "refers to, expected references to all: whether those are background cannot be known, they are not counted"
+            f"{path}: found the places of {span} slices, expected at most the {depth} source images that it refers to: whether "
+            f"the other {span - depth} are background cannot be known, they are not counted"
         )
         ranks = {number: rank for rank, number in enumerate(sorted(numbers.values()))}
         numbers = {key: ranks[number] for key, number in numbers.items()}

@@ -44,7 +44,9 @@ def _describe(path: Path) -> LabelImage:
         compressed = file.read(2) == b"\x1f\x8b"
         if compressed != path.name.lower().endswith(".gz"):
             kind = "compressed" if compressed else "not compressed"
-            raise ValueError(f"{path}: found a file that is {kind} by gzip, against its name; expected {_EXPECTED}")
+            raise ValueError(
+                f"{path}: found a file that is {kind} by gzip, although its name says otherwise, expected {_EXPECTED}"
+            )
         file.seek(0)
         head = _inflated_start(file, 540) if compressed else file.read(540)
     if len(head) < 348:
@@ -53,7 +55,7 @@ def _describe(path: Path) -> LabelImage:
     order = next((order for order, value in sizes.items() if value in _HEADERS), None)
     if order is None:
         raise ValueError(
-            f"{path}: found the first bytes {head[:8]!r}, which begin no NIfTI header, expected {_EXPECTED}"
+            f"{path}: found the first bytes {head[:8]!r}, which do not start a NIfTI header, expected {_EXPECTED}"
         )
     header_size = sizes[order]
     class_name, first, magic = _HEADERS[header_size]

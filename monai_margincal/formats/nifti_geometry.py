@@ -53,7 +53,7 @@ def nifti_affine(header: Any, where: str) -> np.ndarray:
             affine = np.array(header.get_qform(), dtype=np.float64)
         except Exception as error:  # nibabel's own HeaderDataError, or a ValueError of the quaternion
             raise ValueError(
-                f"{where}: found a qform that is no rotation ({error}), expected a unit quaternion"
+                f"{where}: found a qform that is not a rotation ({error}), expected a unit quaternion"
             ) from error
     else:
         affine = np.array(header.get_base_affine(), dtype=np.float64)

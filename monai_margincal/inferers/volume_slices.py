@@ -75,9 +75,9 @@ class VolumeSliceInferer(Inferer):
     ) -> None:
         super().__init__()
         if sw_batch_size < 1:
-            raise ValueError(f"sw_batch_size must be at least 1, got {sw_batch_size}")
+            raise ValueError(f"sw_batch_size must be at least 1, found {sw_batch_size}")
         if not 0 <= overlap < 1:
-            raise ValueError(f"overlap must lie in [0, 1), got {overlap}")
+            raise ValueError(f"overlap must lie in [0, 1), found {overlap}")
         self.roi_size: tuple[int, ...] = ensure_tuple_rep(roi_size, 2)
         self.sw_batch_size = sw_batch_size
         self.overlap = overlap
@@ -103,7 +103,7 @@ class VolumeSliceInferer(Inferer):
         """
         if inputs.ndim != 5 or 0 in inputs.shape:
             raise ValueError(
-                f"expected volumes of shape (B, C, X, Y, Z) without an empty axis, got {tuple(inputs.shape)}"
+                f"expected volumes of shape (B, C, X, Y, Z) without an empty axis, found {tuple(inputs.shape)}"
             )
         volume = inputs.as_tensor() if isinstance(inputs, MetaTensor) else inputs
 

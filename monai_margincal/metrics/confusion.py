@@ -61,7 +61,7 @@ def confusion_matrix(
     if predicted.shape[1:] != true.shape[1:]:
         raise ValueError(
             "y_pred and y must have the same spatial shape, "
-            f"got {tuple(predicted.shape[1:])} and {tuple(true.shape[1:])}."
+            f"found {tuple(predicted.shape[1:])} and {tuple(true.shape[1:])}."
         )
     chunk = _CHUNK_ON_CPU if true.device.type == "cpu" else _CHUNK_ON_DEVICE
     matrix = torch.zeros(num_classes, num_classes, dtype=torch.int64, device=true.device)
@@ -193,12 +193,12 @@ def _in_kind(matrix: Matrices, values: torch.Tensor) -> Matrices:
 def _channel_first(value: torch.Tensor, num_classes: int, name: str) -> torch.Tensor:
     """Return the plain tensor, at least two-dimensional, with 1 or `num_classes` channels."""
     if not isinstance(value, torch.Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(value).__name__}.")
+        raise TypeError(f"{name} must be a tensor, found {type(value).__name__}.")
     channels = value.shape[0] if value.dim() > 1 else 0
     if channels not in (1, num_classes):
         raise ValueError(
             f"{name} must have 1 channel (class indices) or {num_classes} (one-hot), "
-            f"got an image of shape {tuple(value.shape)}, channel first."
+            f"found an image of shape {tuple(value.shape)}, channel first."
         )
     value = value.detach()
     return value.as_tensor() if isinstance(value, MetaTensor) else value

@@ -85,10 +85,10 @@ class DatasetIoU(CumulativeIterationMetric):
     ) -> None:
         if isinstance(num_classes, bool) or int(num_classes) != num_classes or num_classes < 2:
             raise ValueError(
-                f"num_classes must be a whole number of at least 2 (background included), got {num_classes!r}."
+                f"num_classes must be a whole number of at least 2 (background included), found {num_classes!r}."
             )
         if absent not in ABSENT:
-            raise ValueError(f"absent must be one of {tuple(ABSENT)}, got {absent!r}.")
+            raise ValueError(f"absent must be one of {tuple(ABSENT)}, found {absent!r}.")
         self.num_classes = int(num_classes)
         self.include_background = include_background
         self.ignore_index = ignore_index
@@ -167,7 +167,7 @@ class DatasetIoU(CumulativeIterationMetric):
         if matrices.dim() != 3 or tuple(matrices.shape[1:]) != expected or matrices.is_floating_point():
             raise ValueError(
                 f"expected whole-number confusion matrices of shape (B, {expected[0]}, {expected[1]}), "
-                f"got {matrices.dtype} of shape {tuple(matrices.shape)}."
+                f"found {matrices.dtype} of shape {tuple(matrices.shape)}."
             )
         if not len(matrices):
             return
@@ -195,10 +195,10 @@ class DatasetIoU(CumulativeIterationMetric):
 
     def _compute_tensor(self, y_pred: torch.Tensor, y: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor:
         if not isinstance(y, torch.Tensor):
-            raise TypeError(f"{type(self).__name__} needs the ground truth y as a tensor, got {type(y).__name__}.")
+            raise TypeError(f"{type(self).__name__} needs the ground truth y as a tensor, found {type(y).__name__}.")
         if y_pred.dim() < 2 or y.dim() < 2 or len(y_pred) != len(y):
             raise ValueError(
-                f"y_pred and y must be batches (B, channels, ...) of the same length, got shapes {tuple(y_pred.shape)} "
+                f"y_pred and y must be batches (B, channels, ...) of the same length, found shapes {tuple(y_pred.shape)} "
                 f"and {tuple(y.shape)}."
             )
         return self._matrices(y_pred, y)
@@ -210,7 +210,7 @@ class DatasetIoU(CumulativeIterationMetric):
                 f"{type(v).__name__} of {len(v)}" if isinstance(v, (Sequence, torch.Tensor)) else type(v).__name__
                 for v in (y_pred, y)
             ]
-            raise ValueError(f"y_pred and y must hold the same number of images, got {found[0]} and {found[1]}.")
+            raise ValueError(f"y_pred and y must hold the same number of images, found {found[0]} and {found[1]}.")
         return self._matrices(y_pred, y)
 
     def _matrices(self, y_pred: Iterable[torch.Tensor], y: Iterable[torch.Tensor]) -> torch.Tensor:

@@ -81,12 +81,12 @@ class DatasetIoUHandler(IgniteMetricHandler):
         names = [f"class{k}" for k in range(num_classes)] if class_names is None else [str(n) for n in class_names]
         if len(names) != num_classes or len(set(names)) != num_classes:
             raise ValueError(
-                f"class_names must be {num_classes} different names, background included, got {len(names)}: {names}."
+                f"class_names must be {num_classes} different names, background included, found {len(names)}: {names}."
             )
         words = (per_class,) if isinstance(per_class, str) else tuple(per_class)
         unknown = [word for word in words if word not in PER_CLASS]
         if unknown:
-            raise ValueError(f"per_class may hold {tuple(PER_CLASS)}, got {unknown}.")
+            raise ValueError(f"per_class may hold {tuple(PER_CLASS)}, found {unknown}.")
         self.class_names = names
         self.per_class = words
         super().__init__(metric_fn=metric, output_transform=output_transform, save_details=save_details)

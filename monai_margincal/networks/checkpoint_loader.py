@@ -52,7 +52,7 @@ class COPLENetCheckpointLoader(CheckpointLoader):
         super().__init__(load_path, load_dict, **options)
         self.advice = f" ({advice})" if advice else ""
         if len(load_dict) != 1 or not isinstance(next(iter(load_dict.values())), torch.nn.Module):
-            raise ValueError(f"load_dict must hold exactly one network, got {sorted(load_dict)}")
+            raise ValueError(f"load_dict must hold exactly one network, found {sorted(load_dict)}")
 
     def __call__(self, engine: Engine) -> None:
         """Load the file into the network."""

@@ -91,7 +91,7 @@ def _converted(state_dict: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], 
 
 def _bare_weights(state_dict: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     if not isinstance(state_dict, Mapping):
-        raise TypeError(f"state_dict must map parameter names to tensors, got {type(state_dict).__name__}.")
+        raise TypeError(f"state_dict must map parameter names to tensors, found {type(state_dict).__name__}.")
     for wrapper in _WRAPPERS:
         if isinstance(state_dict.get(wrapper), Mapping):
             return _bare_weights(state_dict[wrapper])
@@ -100,7 +100,7 @@ def _bare_weights(state_dict: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     ]
     if odd:
         raise TypeError(
-            f"state_dict must map parameter names to tensors, got {_some(odd)}. Expected the weights themselves, "
+            f"state_dict must map parameter names to tensors, found {_some(odd)}. Expected the weights themselves, "
             f"or a checkpoint that holds them under one of {_WRAPPERS}."
         )
     return {str(name).removeprefix("module."): value for name, value in state_dict.items()}

@@ -101,7 +101,7 @@ class COPLENet(nn.Module):
         super().__init__()
         if spatial_dims != 2:
             raise ValueError(
-                f"COPLENet has two-dimensional layers: spatial_dims must be 2, got {spatial_dims!r}. A volume (B, C, D, H, W) "
+                f"COPLENet has two-dimensional layers: spatial_dims must be 2, found {spatial_dims!r}. A volume (B, C, D, H, W) "
                 "can be passed to it as it is and is segmented slice by slice along its first spatial axis."
             )
         for name, value in (
@@ -110,13 +110,13 @@ class COPLENet(nn.Module):
             ("slice_batch_size", slice_batch_size),
         ):
             if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value!r}.")
+                raise ValueError(f"{name} must be at least 1, found {value!r}.")
         widths = _checked_features(features)
         rates = _checked_dropout(dropout)
         norm = _checked_norm(norm, widths)
         _check_act(act)
         if upsample not in UPSAMPLES:
-            raise ValueError(f"upsample must be one of {UPSAMPLES}, got {upsample!r}.")
+            raise ValueError(f"upsample must be one of {UPSAMPLES}, found {upsample!r}.")
         self.in_channels = in_channels
         self.slice_batch_size = slice_batch_size
         self._input_checks_left = INPUT_CHECKS
@@ -140,7 +140,9 @@ class COPLENet(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of `x`: (B, C, H, W) or (B, C, D, H, W), any plane size; same spatial shape."""
         if x.dim() != 4 and x.dim() != 5:
-            raise ValueError(f"COPLENet expects (B, C, H, W) or (B, C, D, H, W), got an input of {x.dim()} dimensions.")
+            raise ValueError(
+                f"COPLENet expects (B, C, H, W) or (B, C, D, H, W), found an input of {x.dim()} dimensions."
+            )
         if not torch.jit.is_scripting():
             self._check_input(x)
         if x.dim() == 4:
@@ -180,7 +182,7 @@ class COPLENet(nn.Module):
             return
         if x.shape[1] != self.in_channels:
             raise ValueError(
-                f"COPLENet was built for in_channels={self.in_channels}, got an input of shape {tuple(x.shape)} "
+                f"COPLENet was built for in_channels={self.in_channels}, found an input of shape {tuple(x.shape)} "
                 f"with {x.shape[1]} channels (axis 1)."
             )
         if self._input_checks_left == 0 or torch.compiler.is_compiling():
@@ -214,14 +216,14 @@ def _missing_to_multiple(size: int) -> int:
 def _checked_features(features: Sequence[int]) -> tuple[int, ...]:
     widths = tuple(features)
     if len(widths) != 5:
-        raise ValueError(f"features must have 5 entries, one per level, got {len(widths)}: {widths}.")
+        raise ValueError(f"features must have 5 entries, one per level, found {len(widths)}: {widths}.")
     if any(isinstance(w, bool) or int(w) != w or w < 2 for w in widths) or widths[0] % 2:
-        raise ValueError(f"features must be positive whole numbers and the first one even, got {widths}.")
+        raise ValueError(f"features must be positive whole numbers and the first one even, found {widths}.")
     expected = tuple(widths[0] * 2**level for level in range(5))
     if widths != expected:
         raise ValueError(
             f"features must double from level to level, because max and average pooling are joined side by side: "
-            f"expected {expected} for a first level of {widths[0]}, got {widths}."
+            f"expected {expected} for a first level of {widths[0]}, found {widths}."
         )
     return tuple(int(w) for w in widths)
 
@@ -229,9 +231,9 @@ def _checked_features(features: Sequence[int]) -> tuple[int, ...]:
 def _checked_dropout(dropout: Sequence[float]) -> tuple[float, ...]:
     rates = tuple(float(p) for p in dropout)
     if len(rates) != 5:
-        raise ValueError(f"dropout must have 5 entries, one per level, got {len(rates)}: {rates}.")
+        raise ValueError(f"dropout must have 5 entries, one per level, found {len(rates)}: {rates}.")
     if not all(0 <= p < 1 for p in rates):
-        raise ValueError(f"dropout probabilities must lie in [0, 1), got {rates}.")
+        raise ValueError(f"dropout probabilities must lie in [0, 1), found {rates}.")
     return rates
 
 
@@ -242,7 +244,7 @@ def _checked_norm(norm: LayerSpec, widths: Sequence[int]) -> tuple[str, dict[str
         name, arguments = norm, {}
     kind = name.lower() if isinstance(name, str) else name
     if kind not in NORMS:
-        raise ValueError(f"norm must be one of {NORMS}, alone or as (name, arguments), got {norm!r}.")
+        raise ValueError(f"norm must be one of {NORMS}, alone or as (name, arguments), found {norm!r}.")
     arguments = dict(arguments)
     if kind == "group":
         groups = arguments.setdefault("num_groups", 4)

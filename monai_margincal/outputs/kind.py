@@ -84,7 +84,7 @@ class Output(ABC):
         Returns:
             (1, X, Y, Z).
         """
-        raise NotImplementedError(f"the output {self.kind!r} makes nothing of the logits")
+        raise NotImplementedError(f"the output {self.kind!r} is not made from logits")
 
     @abstractmethod
     def save(self, items: Mapping[Any, Any], key: str) -> None:

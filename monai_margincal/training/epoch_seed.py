@@ -44,7 +44,7 @@ class EpochSeedHandler:
 
     def __init__(self, seed: int, dataset: Any = None) -> None:
         if seed < 0:
-            raise ValueError(f"seed must not be negative, got {seed}")
+            raise ValueError(f"seed must not be negative, found {seed}")
         self.seed = int(seed)
         self.dataset = dataset
 

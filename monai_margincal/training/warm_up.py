@@ -46,7 +46,7 @@ class WarmUpLoss(nn.Module):
     def __init__(self, then: nn.Module, epochs: int, first: nn.Module | None = None) -> None:
         super().__init__()
         if epochs < 0:
-            raise ValueError(f"epochs must not be negative, got {epochs}")
+            raise ValueError(f"epochs must not be negative, found {epochs}")
         if first is None:
             first = DiceCELoss(to_onehot_y=True, softmax=True, lambda_dice=0.0, batch=True)
         for name, loss in (("then", then), ("first", first)):
@@ -100,7 +100,7 @@ class WarmUpHandler:
 
     def __init__(self, loss: WarmUpLoss) -> None:
         if not isinstance(loss, WarmUpLoss):
-            raise TypeError(f"loss must be a WarmUpLoss, got {type(loss).__name__}")
+            raise TypeError(f"loss must be a WarmUpLoss, found {type(loss).__name__}")
         self.loss = loss
 
     def attach(self, engine: Engine) -> None:

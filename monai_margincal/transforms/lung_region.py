@@ -80,7 +80,7 @@ def find_lung_region(
     """
     volume = convert_to_tensor(image, track_meta=False).detach()
     if volume.ndim != 3 or 0 in volume.shape:
-        raise ValueError(f"expected an image of shape (X, Y, Z) without an empty axis, got {tuple(volume.shape)}")
+        raise ValueError(f"expected an image of shape (X, Y, Z) without an empty axis, found {tuple(volume.shape)}")
     margin = _checked_margin(margin_mm)
     matrix = np.eye(4) if affine is None else np.asarray(torch.as_tensor(affine, device="cpu"), dtype=np.float64)
     spacing = np.array(voxel_spacing(matrix))
@@ -118,7 +118,7 @@ def find_lung_region(
 def _checked_margin(margin_mm: Sequence[float] | float) -> np.ndarray:
     margin = np.array(ensure_tuple_rep(margin_mm, 3), dtype=np.float64)
     if not (margin >= 0).all() or not np.isfinite(margin).all():
-        raise ValueError(f"margin_mm must be one number or three, each 0 or more, got {margin_mm}")
+        raise ValueError(f"margin_mm must be one number or three, each 0 or more, found {margin_mm}")
     return margin
 
 
@@ -221,7 +221,7 @@ class LungRegionCrop(Crop):
     def region(self, img: torch.Tensor) -> LungRegion:
         """Find the box to which ``img``, (C, X, Y, Z), is cropped."""
         if img.ndim != 4:
-            raise ValueError(f"expected an image of shape (C, X, Y, Z), got {tuple(img.shape)}")
+            raise ValueError(f"expected an image of shape (C, X, Y, Z), found {tuple(img.shape)}")
         affine = img.affine if isinstance(img, MetaTensor) else None
         return find_lung_region(img[0], affine, self.margin_mm)
 
@@ -282,7 +282,7 @@ class LungRegionCropd(Cropd):
     ) -> None:
         super().__init__(keys, cropper=LungRegionCrop(margin_mm), allow_missing_keys=allow_missing_keys, lazy=False)
         if label_key is not None and label_key not in self.keys:
-            raise ValueError(f"label_key must be one of keys {self.keys}, got {label_key!r}")
+            raise ValueError(f"label_key must be one of keys {self.keys}, found {label_key!r}")
         self.source_key = source_key
         self.label_key = label_key
 

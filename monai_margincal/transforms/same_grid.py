@@ -46,7 +46,7 @@ class CheckSameGridd(MapTransform):
     ) -> None:
         super().__init__(keys, allow_missing_keys)
         if tolerance is not None and not tolerance >= 0:
-            raise ValueError(f"tolerance must not be negative, got {tolerance}")
+            raise ValueError(f"tolerance must not be negative, found {tolerance}")
         self.tolerance = tolerance
 
     def __call__(self, data: Mapping[Hashable, Any]) -> dict[Hashable, Any]:

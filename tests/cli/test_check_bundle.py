@@ -68,7 +68,7 @@ def test_overrides_mean_what_flags_of_a_run_mean(tmp_path, monkeypatch, capsys, 
     words = [word for text in [f"dataset_dir={folder}", *overrides] for word in ("--override", text)]
     assert main(["check-bundle", BUNDLE, *words]) == 0, capsys.readouterr().out
     assert main(["check-bundle", BUNDLE, *words, "--override", "val_cases=9"]) == 1
-    assert "expected distinct case names out of ['7', '8'], got ['9']" in capsys.readouterr().out
+    assert "expected distinct case names out of ['7', '8'], found ['9']" in capsys.readouterr().out
 
 
 def test_an_override_without_a_value_names_its_key(capsys):

@@ -80,7 +80,7 @@ REFUSED = {
     "odd/nibabel/example_nifti2.nii.gz": r"found 4 axes \(shape \(32, 20, 12, 2\)\)",
     "odd/nifti_reader_js/air.hdr.gz": "not integers: 0.362956",
     "odd/nifti_reader_js/big.nii.gz": "not integers: -8.71075",
-    "odd/nifti_reader_js/not-nifti.nii": "begin no NIfTI header",
+    "odd/nifti_reader_js/not-nifti.nii": "do not start a NIfTI header",
     "surgical/green.png": "mode RGB",
     "README.md": "file name ending '.md'",
 }

@@ -175,7 +175,7 @@ def test_counts_do_not_depend_on_the_device(device: str) -> None:
         (np.zeros((0, 3)), r"empty label of shape \(0, 3\)"),
         (
             np.array([0, 2]),
-            r"found the label value\(s\) 2 \(1 voxel\) beside 0, expected class ids \[0, 1\].*num_classes=3",
+            r"found the label value\(s\) 2 \(1 voxel\) besides 0, expected class ids \[0, 1\].*num_classes=3",
         ),
         (np.array([0, 255, 255]), r"255 \(2 voxels\).*drawn with 0 and 255: declare ids=\[0, 255\]"),
         (np.array([0, 1, 255]), r"leave out, say ignore_index=255"),

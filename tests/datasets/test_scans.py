@@ -73,7 +73,7 @@ def test_a_scan_that_cannot_be_read_is_named_in_one_line(tmp_path, fault):
     found = {
         "truncated": "cannot be read, expected 27000 voxels of int16: EOFError: ",
         "empty": "found an empty file, expected an image",
-        "text": "found a file that is not compressed by gzip, against its name; expected a NIfTI file",
+        "text": "found a file that is not compressed by gzip, although its name says otherwise, expected a NIfTI file",
         "no reader": "found the file name ending '.xyz', expected one of .dcm, .mha, .mhd, ",
     }
     assert str(raised.value).startswith(f"{tmp_path / name}: {found[fault]}")
@@ -168,7 +168,7 @@ def test_one_frame_is_a_volume(tmp_path):
         ("flipped bit", "cannot be read, expected 729 voxels of int16: BadGzipFile: CRC"),
         ("checksum", "cannot be read, expected 729 voxels of int16: BadGzipFile: CRC"),
         ("bytes behind the end", "cannot be read, expected 729 voxels of int16: BadGzipFile: Not a gzipped file"),
-        ("no gzip", "found a file that is not compressed by gzip, against its name"),
+        ("no gzip", "found a file that is not compressed by gzip, although its name says otherwise"),
     ],
 )
 def test_a_damaged_file_that_nibabel_reads_is_refused(tmp_path, fault, message):

@@ -66,23 +66,23 @@ def test_two_cases_give_one_each():
             ValueError,
             "case 'a' is named in two parts, 'training' and 'validation'",
         ),
-        ({"training": None, "validation": ["k"]}, ValueError, r"distinct case names out of \['a', .*, got \['k'\]"),
-        ({"training": None, "validation": []}, ValueError, r"distinct case names .*, got \[\]"),
-        ({"training": None, "validation": ["a", "a"]}, ValueError, r"distinct case names .*, got \['a', 'a'\]"),
+        ({"training": None, "validation": ["k"]}, ValueError, r"distinct case names out of \['a', .*, found \['k'\]"),
+        ({"training": None, "validation": []}, ValueError, r"distinct case names .*, found \[\]"),
+        ({"training": None, "validation": ["a", "a"]}, ValueError, r"distinct case names .*, found \['a', 'a'\]"),
         (
             {"training": 0.8, "validation": 0.3},
             ValueError,
             r"'validation' needs 3 of 10 cases \(fraction 0.3\), .* leave only 2",
         ),
-        ({"training": None, "validation": 0.0}, ValueError, r"'validation' must lie in \(0, 1\], got 0.0"),
-        ({"training": None, "validation": float("nan")}, ValueError, "got nan"),
+        ({"training": None, "validation": 0.0}, ValueError, r"'validation' must lie in \(0, 1\], found 0.0"),
+        ({"training": None, "validation": float("nan")}, ValueError, "found nan"),
         ({"training": None, "validation": None}, ValueError, "only one part can be None"),
         (
             {"training": None, "validation": 2},
             TypeError,
-            "'validation' must be a list of case names, a float fraction or None, got 2",
+            "'validation' must be a list of case names, a float fraction or None, found 2",
         ),
-        ({"training": None, "validation": True}, TypeError, "got True"),
+        ({"training": None, "validation": True}, TypeError, "found True"),
     ],
 )
 def test_bad_splits_are_refused(splits, error, message):
@@ -98,5 +98,5 @@ def test_one_case_cannot_be_split():
 def test_select_cases():
     assert names(select_cases(DATA, ["c", "a"])) == ["c", "a"]
     assert names(select_cases(DATA, "c")) == ["c"]
-    with pytest.raises(ValueError, match=r"got \['z'\]"):
+    with pytest.raises(ValueError, match=r"found \['z'\]"):
         select_cases(DATA, ["z"])

@@ -61,7 +61,7 @@ def test_what_is_missing_is_named(root, tmp_path):
 
 
 def test_unknown_parts_and_sections_are_refused(root):
-    with pytest.raises(ValueError, match=r"part must be one of \[1, 2\], got 3"):
+    with pytest.raises(ValueError, match=r"part must be one of \[1, 2\], found 3"):
         uestc_covid19_datalist(root, 3, "test")
-    with pytest.raises(ValueError, match=r"section must be one of \['training', 'validation', 'test'\], got 'val'"):
+    with pytest.raises(ValueError, match=r"section must be one of \['training', 'validation', 'test'\], found 'val'"):
         uestc_covid19_datalist(root, 1, "val")

@@ -71,7 +71,7 @@ def test_references_say_how_many_slices_there_are(tmp_path: Path, references: in
     messages = [str(warning.message) for warning in caught if str(file) in str(warning.message)]
     assert len(messages) == (references == 4)
     if messages:
-        assert "places leave out 2 more slice(s) than the 4 of the source images it refers to" in messages[0]
+        assert "found the places of 6 slices, expected at most the 4 source images that it refers to" in messages[0]
 
 
 def test_a_padding_that_is_no_background_cannot_fill_gaps(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def _fault(path: Path, kind: str) -> Path:
     ("kind", "message"),
     [
         ("zero bytes", "found an empty file, expected an image"),
-        ("text", "begin no NIfTI header|not compressed by gzip"),
+        ("text", "do not start a NIfTI header|not compressed by gzip"),
         ("cut in the header", "too few for a header|cannot be read|truncated"),
         ("cut in the body", "truncated|cannot be read.*ended before"),
         ("cut by one byte", "truncated|cannot be read"),
@@ -195,7 +195,8 @@ def test_name_and_compression_must_agree(tmp_path: Path) -> None:
     plain = tmp_path / "really_compressed.nii"
     plain.write_bytes(path.read_bytes())
     with pytest.raises(
-        ValueError, match=r"really_compressed\.nii: found a file that is compressed by gzip, against its name"
+        ValueError,
+        match=r"really_compressed\.nii: found a file that is compressed by gzip, although its name says otherwise",
     ):
         count_file(plain)
 

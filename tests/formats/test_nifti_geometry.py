@@ -81,7 +81,7 @@ def test_an_unknown_unit_is_refused(code, tmp_path):
 def test_a_quaternion_that_is_none_is_refused():
     header = nibabel.Nifti1Header()
     header["qform_code"], header["quatern_b"], header["quatern_c"] = 1, 0.9, 0.9
-    with pytest.raises(ValueError, match="scan: found a qform that is no rotation"):
+    with pytest.raises(ValueError, match="scan: found a qform that is not a rotation"):
         nifti_affine(header, "scan")
     header["sform_code"] = 1  # then the qform does not count
     nifti_affine(header, "scan")

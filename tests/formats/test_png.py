@@ -28,7 +28,7 @@ def test_png_mask_of_0_and_255_is_explained(tmp_path: Path) -> None:
     path = tmp_path / "mask.png"
     Image.fromarray(np.array([[0, 255], [255, 0]], np.uint8)).save(path)
     with pytest.raises(
-        ValueError, match=r"mask\.png: found the label value\(s\) 255 \(2 voxels\) beside 0.*drawn with 0 and 255"
+        ValueError, match=r"mask\.png: found the label value\(s\) 255 \(2 voxels\) besides 0.*drawn with 0 and 255"
     ):
         count_file(path, ids=[0, 1])
     assert count_file(path, ids=[0, 255]).values == {0: 2, 255: 2}

@@ -132,8 +132,8 @@ def test_further_arguments_reach_the_network():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sw_batch_size": 0}, "sw_batch_size must be at least 1, got 0"),
-        ({"overlap": 1.0}, r"overlap must lie in \[0, 1\), got 1.0"),
+        ({"sw_batch_size": 0}, "sw_batch_size must be at least 1, found 0"),
+        ({"overlap": 1.0}, r"overlap must lie in \[0, 1\), found 1.0"),
         ({"mode": "cosine"}, "cosine"),
         ({"roi_size": (8, 8, 8)}, "3"),
     ],
@@ -145,9 +145,9 @@ def test_bad_arguments_are_refused(arguments, message):
 
 def test_bad_inputs_are_refused():
     inferer = VolumeSliceInferer()
-    with pytest.raises(ValueError, match=r"\(B, C, X, Y, Z\).*got \(1, 1, 8, 8\)"):
+    with pytest.raises(ValueError, match=r"\(B, C, X, Y, Z\).*found \(1, 1, 8, 8\)"):
         inferer(torch.rand(1, 1, 8, 8), IDENTITY)
-    with pytest.raises(ValueError, match=r"empty axis, got \(1, 1, 8, 8, 0\)"):
+    with pytest.raises(ValueError, match=r"empty axis, found \(1, 1, 8, 8, 0\)"):
         inferer(torch.rand(1, 1, 8, 8, 0), IDENTITY)
     with pytest.raises(ValueError, match=r"keep the size of planes \(2, 1, 8, 8\), it returned \(2, 1, 4, 4\)"):
         inferer(torch.rand(1, 1, 8, 8, 2), torch.nn.AvgPool2d(2))

@@ -228,8 +228,8 @@ def test_iou_recall_precision_by_hand():
         ([[1, 0]], [[0, 1], [0, 0]], {}, r"y has 2 channels but is not one-hot: it holds voxels of \[0\] classes"),
         ([[0, 1]] * 3, [[0, 1]], {}, r"y_pred must have 1 channel \(class indices\) or 2 \(one-hot\).*shape \(3, 2\)"),
         ([0, 1], [[0, 1]], {}, r"y_pred must have 1 channel.*shape \(2,\)"),
-        ([[0, 1]], [[0, 1, 1]], {}, r"same spatial shape, got \(2,\) and \(3,\)"),
-        ([[[0, 1]]], [[[0], [1]]], {}, r"same spatial shape, got \(1, 2\) and \(2, 1\)"),
+        ([[0, 1]], [[0, 1, 1]], {}, r"same spatial shape, found \(2,\) and \(3,\)"),
+        ([[[0, 1]]], [[[0], [1]]], {}, r"same spatial shape, found \(1, 2\) and \(2, 1\)"),
     ],
 )
 def test_refusals_name_what_was_found(predicted, true, options, message):
@@ -244,5 +244,5 @@ def test_ignore_minus_one_does_not_swallow_255_of_uint8():
 
 
 def test_arrays_are_not_tensors():
-    with pytest.raises(TypeError, match="y must be a tensor, got ndarray"):
+    with pytest.raises(TypeError, match="y must be a tensor, found ndarray"):
         confusion_matrix(torch.zeros(1, 2), np.zeros((1, 2)), 2)

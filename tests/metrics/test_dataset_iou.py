@@ -275,10 +275,10 @@ def test_is_a_monai_metric_with_a_readable_repr():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_classes": 1}, r"num_classes must be a whole number of at least 2.*got 1"),
-        ({"num_classes": 2.5}, r"got 2\.5"),
-        ({"num_classes": True}, r"got True"),
-        ({"num_classes": 2, "absent": "zero"}, r"absent must be one of \('one', 'exclude'\), got 'zero'"),
+        ({"num_classes": 1}, r"num_classes must be a whole number of at least 2.*found 1"),
+        ({"num_classes": 2.5}, r"found 2\.5"),
+        ({"num_classes": True}, r"found True"),
+        ({"num_classes": 2, "absent": "zero"}, r"absent must be one of \('one', 'exclude'\), found 'zero'"),
         ({"num_classes": 2, "ignore_index": 1}, r"no class is left to evaluate: num_classes=2.*ignore_index=1"),
     ],
 )
@@ -293,13 +293,13 @@ ONE = torch.zeros(1, 1, 4)
 @pytest.mark.parametrize(
     ("y_pred", "y", "error", "message"),
     [
-        (ONE, torch.zeros(2, 1, 4), ValueError, r"same length, got shapes \(1, 1, 4\) and \(2, 1, 4\)"),
-        ([ONE[0]], [ONE[0], ONE[0]], ValueError, r"same number of images, got list of 1 and list of 2"),
-        ([ONE[0]], torch.zeros(2, 1, 4), ValueError, r"got list of 1 and Tensor of 2"),
-        ([ONE[0]], None, ValueError, r"got list of 1 and NoneType"),
-        (ONE, None, TypeError, r"needs the ground truth y as a tensor, got NoneType"),
+        (ONE, torch.zeros(2, 1, 4), ValueError, r"same length, found shapes \(1, 1, 4\) and \(2, 1, 4\)"),
+        ([ONE[0]], [ONE[0], ONE[0]], ValueError, r"same number of images, found list of 1 and list of 2"),
+        ([ONE[0]], torch.zeros(2, 1, 4), ValueError, r"found list of 1 and Tensor of 2"),
+        ([ONE[0]], None, ValueError, r"found list of 1 and NoneType"),
+        (ONE, None, TypeError, r"needs the ground truth y as a tensor, found NoneType"),
         (torch.zeros(4), ONE, ValueError, r"batches \(B, channels, \.\.\.\)"),
-        ([np.zeros((1, 4))], [ONE[0]], TypeError, r"y_pred must be a tensor, got ndarray"),
+        ([np.zeros((1, 4))], [ONE[0]], TypeError, r"y_pred must be a tensor, found ndarray"),
         (torch.rand(1, 2, 4), ONE, ValueError, r"y_pred has 2 channels but is not one-hot.*AsDiscrete\(argmax=True\)"),
         (torch.zeros(1, 5, 4), ONE, ValueError, r"1 channel \(class indices\) or 2 \(one-hot\).*\(5, 4\)"),
     ],
@@ -322,7 +322,7 @@ def test_nothing_counted_is_an_error(question):
     "matrices", [torch.zeros(1, 3, 3, dtype=torch.int64), torch.zeros(1, 2, 2), torch.zeros(2, 2, dtype=torch.int64)]
 )
 def test_only_confusion_matrices_can_be_added(matrices):
-    with pytest.raises(ValueError, match=r"whole-number confusion matrices of shape \(B, 2, 2\), got"):
+    with pytest.raises(ValueError, match=r"whole-number confusion matrices of shape \(B, 2, 2\), found"):
         DatasetIoU(2).extend(matrices)
 
 

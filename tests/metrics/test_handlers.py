@@ -252,10 +252,10 @@ def test_wrong_labels_stop_the_engine():
     [
         (
             {"class_names": ["background", "lesion"]},
-            r"class_names must be 3 different names.*got 2: \['background', 'lesion'\]",
+            r"class_names must be 3 different names.*found 2: \['background', 'lesion'\]",
         ),
         ({"class_names": ["a", "b", "b"]}, r"3 different names"),
-        ({"per_class": ["dice"]}, r"per_class may hold \('iou', 'recall', 'precision', 'images'\), got \['dice'\]"),
+        ({"per_class": ["dice"]}, r"per_class may hold \('iou', 'recall', 'precision', 'images'\), found \['dice'\]"),
         ({"absent": "nan"}, r"absent must be one of"),
     ],
 )

@@ -196,8 +196,8 @@ def without(name):
             r"up2.up.project.bias: found \(3,\), expected \(32,\)",
         ),
         (lambda: golden_weights("authors") | {"epoch": 3}, TypeError, r"epoch: int.*'model_state_dict'"),
-        (lambda: [1, 2], TypeError, r"must map parameter names to tensors, got list"),
-        (lambda: torch.nn.Linear(1, 1), TypeError, r"got Linear"),
+        (lambda: [1, 2], TypeError, r"must map parameter names to tensors, found list"),
+        (lambda: torch.nn.Linear(1, 1), TypeError, r"found Linear"),
     ],
 )
 @pytest.mark.parametrize("function", [convert_coplenet_state_dict, coplenet_config_of])

@@ -101,7 +101,7 @@ def test_script_of_a_network_in_training(network):
 
 @pytest.mark.parametrize("network", [("batch", "bilinear")], indirect=True)
 def test_script_refuses_other_ranks(network):
-    with pytest.raises(torch.jit.Error, match="got an input of 3 dimensions"):
+    with pytest.raises(torch.jit.Error, match="found an input of 3 dimensions"):
         scripted(network)(torch.rand(1, 32, 32))
 
 

@@ -49,5 +49,5 @@ def test_what_a_kind_may_leave_out():
     output = Silent(Destination("/out"))
     output.note_failure("a.nii.gz", "damaged")
     assert output.reasons is None
-    with pytest.raises(NotImplementedError, match="the output 'silent' makes nothing of the logits"):
+    with pytest.raises(NotImplementedError, match="the output 'silent' is not made from logits"):
         output.from_logits(torch.zeros(2, 1, 1, 1))

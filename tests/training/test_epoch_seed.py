@@ -47,5 +47,5 @@ def test_an_epoch_does_not_depend_on_what_came_before(num_workers):
 
 
 def test_a_negative_seed():
-    with pytest.raises(ValueError, match="seed must not be negative, got -1"):
+    with pytest.raises(ValueError, match="seed must not be negative, found -1"):
         EpochSeedHandler(-1)

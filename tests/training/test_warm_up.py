@@ -33,11 +33,11 @@ def test_the_epoch_is_part_of_the_state():
 
 
 def test_what_is_wrong_is_named():
-    with pytest.raises(ValueError, match="epochs must not be negative, got -1"):
+    with pytest.raises(ValueError, match="epochs must not be negative, found -1"):
         WarmUpLoss(nn.L1Loss(), -1)
     with pytest.raises(TypeError, match="then: found 'focall', expected a loss"):
         WarmUpLoss("focall", 0)
-    with pytest.raises(TypeError, match="loss must be a WarmUpLoss, got MSELoss"):
+    with pytest.raises(TypeError, match="loss must be a WarmUpLoss, found MSELoss"):
         WarmUpHandler(nn.MSELoss())
 
 

@@ -199,7 +199,7 @@ def test_labels_that_are_cut_off_are_told_with_their_file(label_key):
 
 
 def test_a_label_key_that_is_not_cropped():
-    with pytest.raises(ValueError, match=r"label_key must be one of keys \('image',\), got 'label'"):
+    with pytest.raises(ValueError, match=r"label_key must be one of keys \('image',\), found 'label'"):
         LungRegionCropd("image", "image", label_key="label")
 
 
@@ -208,7 +208,7 @@ def test_wrong_input(kind):
     crop = LungRegionCropd(["image", "label"], "image")
     good = torch.zeros(1, 8, 8, 8)
     if kind == "image":
-        with pytest.raises(ValueError, match=r"\(C, X, Y, Z\), got \(1, 8, 8\)"):
+        with pytest.raises(ValueError, match=r"\(C, X, Y, Z\), found \(1, 8, 8\)"):
             crop({"image": torch.zeros(1, 8, 8), "label": good})
     else:
         with pytest.raises(ValueError, match=r"label has the spatial shape \(8, 8, 7\), expected that of image"):
@@ -219,7 +219,7 @@ def test_wrong_input(kind):
 def test_wrong_margin(margin):
     with pytest.raises(ValueError, match="margin_mm must be one number or three"):
         LungRegionCrop(margin)
-    with pytest.raises(ValueError, match=r"without an empty axis, got \(3, 0, 3\)"):
+    with pytest.raises(ValueError, match=r"without an empty axis, found \(3, 0, 3\)"):
         find_lung_region(np.zeros((3, 0, 3)))
 
 

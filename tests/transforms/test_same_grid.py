@@ -79,7 +79,7 @@ def test_planes():
 
 
 def test_arguments():
-    with pytest.raises(ValueError, match="tolerance must not be negative, got -1"):
+    with pytest.raises(ValueError, match="tolerance must not be negative, found -1"):
         CheckSameGridd(["image"], tolerance=-1)
     with pytest.raises(KeyError, match="label"):
         CheckSameGridd(["image", "label"])({"image": torch.zeros(1, 2, 2)})

@@ -24,7 +24,7 @@ def foreground_probability(logits: torch.Tensor) -> torch.Tensor:
         0.5
     """
     if logits.ndim < 2 or logits.shape[0] < 2:
-        raise ValueError(f"expected logits of two or more classes, (K, ...), got the shape {tuple(logits.shape)}")
+        raise ValueError(f"expected logits of two or more classes, (K, ...), found the shape {tuple(logits.shape)}")
     logits = logits.float()
     # sigmoid of the log-odds: exact also where 1 - softmax would round to 0
     return torch.sigmoid(torch.logsumexp(logits[1:], dim=0, keepdim=True) - logits[:1])

@@ -169,7 +169,7 @@ def test_overrides_that_are_meant(bundle):
     good = {"cases": "lung1", "epochs": "$@n", "n": 3, "network_def#norm": "batch", "train#dataset#cache_rate": 1.0}
     assert check_bundle(bundle, good) == []
     found = errors(check_bundle(bundle, {"features": [8, 16]}))
-    assert any("features must have 5 entries, one per level, got 2" in text for text in found)
+    assert any("features must have 5 entries, one per level, found 2" in text for text in found)
 
 
 def test_counts_of_other_classes(bundle, tmp_path):
