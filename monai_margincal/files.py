@@ -110,7 +110,7 @@ def expect_writable(path: str | os.PathLike[str]) -> None:
         >>> import pathlib, tempfile
         >>> note = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
         >>> expect_writable(note)
-        >>> _ = note.write_text("a file is no folder")
+        >>> _ = note.write_text("a file is not a folder")
         >>> expect_writable(note / "counts.json")
         Traceback (most recent call last):
         NotADirectoryError: ...note.txt/counts.json: cannot be written: ...note.txt is a file, expected a folder

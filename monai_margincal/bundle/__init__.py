@@ -1,4 +1,4 @@
-"""What a bundle's configs call when they run: where the shipped ones lie, unknown keys, switches, errors in one line."""
+"""What a bundle's configurations call at run time: where bundles lie, unknown keys, switches, one-line errors."""
 
 from __future__ import annotations
 

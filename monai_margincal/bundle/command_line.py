@@ -1,4 +1,4 @@
-"""``python -m monai.bundle``: whether it is the program that runs, and what a shell handed to it."""
+"""``python -m monai.bundle``: whether this process is it, and what was typed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def typed_flags(words: Sequence[str]) -> dict[str, str | None]:
     """
     flags: dict[str, str | None] = {}
     left = list(words)
-    if "--" in left:  # what stands behind it is for fire itself
+    if "--" in left:  # what follows is for fire itself
         del left[len(left) - 1 - left[::-1].index("--") :]
     while left:
         word = left.pop(0)

@@ -1,7 +1,7 @@
-"""Which keys of a configuration do something, by its text alone.
+"""Which keys of a configuration have an effect, judged by its text alone.
 
-No list of allowed keys is needed: a key does something if another part of the configuration refers to it (``@key``, ``%key``),
-or if MONAI itself looks it up.
+No list of allowed keys is needed: a key has an effect if another part of the configuration refers to it (``@key``, ``%key``) or
+if MONAI itself looks it up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 #: looked up by `monai.bundle.run` and its clients, whatever refers to them
 _ENTRIES = {"initialize", "run", "finalize", "imports", "_meta_", "displayable_configs"}
 
-#: names of experiment tracking; monai.fl sets them whether or not anything is tracked
+#: names used for experiment tracking; monai.fl sets them whether or not anything is tracked
 _TRACKING = {"run_name", "experiment_name", "tracking_uri", "save_execute_config"}
 
 _REFERENCE = re.compile(r"[@%](\w+)")
@@ -54,7 +54,7 @@ def unused_keys(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[
 
 
 def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> list[str]:
-    """Name the keys in groups, such as ``train``, that have no effect. A group is a dictionary that is no component.
+    """Name the keys in groups, such as ``train``, that have no effect. A group is a dictionary without a ``_target_``.
 
     A key of a group has an effect if something refers to it or if it is one of MONAI's bundle properties.
 
@@ -69,7 +69,7 @@ def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> 
     referred = {id.replace("::", "#") for id in _referred_ids(config)}
     referred |= set(entries)
     known = referred | {id.replace("::", "#") for id in _property_ids()}
-    # whoever refers to a whole group takes in whatever it holds
+    # a reference to a whole group uses everything in it
     groups = {
         group: content
         for group, content in config.items()
@@ -80,7 +80,7 @@ def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> 
 
 
 def describe_unknown(unknown: Iterable[str], config: Mapping[str, Any]) -> str:
-    """One line about keys without effect, with the keys, at any level, that they may have been meant to be.
+    """One line about keys without effect, with the key, at any level, that each may have been meant for.
 
     Example:
         >>> describe_unknown(["tau"], {"loss": {"tau": 1.0}, "tau": 2.0})

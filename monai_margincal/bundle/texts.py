@@ -1,4 +1,4 @@
-"""Flags that are texts: paths, patterns and names of cases mean what was typed, whatever Python or MONAI could take them for.
+"""Flags that hold text: paths, patterns and case names mean what was typed, whatever Python or MONAI would make of them.
 
 On MONAI's command line fire reads a value as Python: ``{case}`` is a set, ``2025`` a number, ``exp#1`` is ``exp`` with a comment.
 MONAI drops None, and reads ``#`` in any text as a step into a group. What begins with ``$``, ``@`` or ``%`` is MONAI's own, an
@@ -30,7 +30,7 @@ _WORDS = {"postfix", "image_name", "algorithm", "content_label"}
 #: keys of names of cases
 CASES = {"cases", "train_cases", "val_cases"}
 
-#: arguments of `monai.bundle.run` itself, which are no part of the configuration
+#: arguments of `monai.bundle.run` itself, which are not part of the configuration
 _OF_RUN = {
     "args_file", "config_file", "final_id", "init_id", "logging_file", "meta_file", "properties_path", "run_id", "tracking",
     "workflow", "workflow_name", "workflow_type",
@@ -50,7 +50,7 @@ _SHARE = re.compile(r"\d*\.\d+|\d+\.\d*|\d+(?:\.\d*)?[eE][+-]?\d+")
 
 
 def kind_of(id: str) -> Literal["path", "pattern", "word", "cases"] | None:
-    """What kind of text a key holds; None for a key that holds none.
+    """What kind of text a key holds; None if it holds none.
 
     Example:
         >>> kind_of("output_dir"), kind_of("saving#volumes#file"), kind_of("epochs")
@@ -68,7 +68,7 @@ def read_flag(id: str, typed: str | None, optional: bool = False) -> Any:
     Args:
         id: the key; `kind_of` knows its kind.
         typed: the value as the shell handed it over; None if there was none.
-        optional: whether ``None`` stands for no value at all, and not for a mistake.
+        optional: whether ``None`` is allowed and means "no value".
 
     Returns:
         the text, with ``~`` replaced in a path; for names of cases one name, a list of names or a share; None.
@@ -142,13 +142,13 @@ def settle_flags(parser: ConfigParser, flags: Mapping[str, str | None]) -> None:
 
 
 def keep_literal(parser: ConfigParser, texts: Mapping[str, Any]) -> None:
-    """Let paths, patterns and names in a configuration be what they are: no ``#`` in them is a step, ``~`` is home.
+    """Keep the paths, patterns and names of a configuration as they are written: ``#`` is no step into a group, ``~`` is home.
 
-    MONAI's parser replaces every ``#`` of a text when it parses; only who still has the text can give it back.
+    MONAI's parser replaces every ``#`` in a text as it parses; only a caller that still has the text can restore it.
 
     Args:
-        parser: a parser whose configuration has been parsed; what has been resolved stays as it is.
-        texts: id -> value; those that are no texts of these kinds, or MONAI's own, are left alone.
+        parser: a parser that has parsed its configuration; values that are already resolved stay as they are.
+        texts: id -> value; values of any other kind, and those that are MONAI's own, are left alone.
 
     Example:
         >>> parser = ConfigParser({"output_dir": "exp#1", "file": "$@output_dir + '/a'"})
@@ -184,7 +184,7 @@ def _put(parser: ConfigParser, id: str, value: Any) -> None:
 
 
 def _check_resolved(parser: ConfigParser, id: str, typed: str) -> None:
-    """What an expression or a reference gives, while its flag is known."""
+    """Resolve an expression or a reference now, while it is known which flag it came from."""
     kind = kind_of(id) or "word"
     if typed.startswith("%"):
         return  # resolved before anything of ours is called
@@ -199,7 +199,7 @@ def _check_resolved(parser: ConfigParser, id: str, typed: str) -> None:
 
 
 def _check_other(id: str, typed: str | None) -> None:
-    """Refuse a # in a value that is no path, pattern or name: fire cuts it off, or MONAI takes it for a step into a group."""
+    """Refuse a # in a value other than a path, pattern or name: fire cuts it off, or MONAI takes it for a step into a group."""
     if typed is None or "#" not in typed or is_of_monai(typed):
         return
     try:

@@ -1,4 +1,4 @@
-"""On-disk layouts as MONAI data lists: an image/label folder pair matched by case name, published data sets with their splits."""
+"""Data on disk as MONAI data lists: images and labels paired by case name, splits, published data sets."""
 
 from __future__ import annotations
 

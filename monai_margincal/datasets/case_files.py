@@ -1,4 +1,4 @@
-"""Where the files about one scan go: the scan's place under the data set's folder, under the output folder."""
+"""Where the files about a scan are written: in the output folder, at the place that the scan has in the data set's folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def case_file(
     Args:
         meta: the scan's metadata; its ``"filename_or_obj"`` is used.
         output_dir: folder of all results.
-        postfix: what is put behind the scan's name.
+        postfix: what follows the scan's name.
         extension: ending of the file, with the dot.
         data_root_dir: folder of the data set; the scan's subfolder below it is kept.
 

@@ -23,7 +23,7 @@ def read_datalist(
         path: the JSON file, ``{"training": [{"image": ..., "label": ...}, ...], "validation": [...], ...}``.
         sections: the sections that are wanted; each must hold a case.
         keys: what every case must have, each the path of a file or folder that exists, or a list of such paths.
-        optional_keys: what a case may have; if it does, paths as well, but nobody looks whether they exist.
+        optional_keys: what a case may have; also paths, but they are not checked for existence.
         plain_list: take a file that holds nothing but a list of cases for every section.
 
     Returns:
@@ -31,11 +31,11 @@ def read_datalist(
 
     Raises:
         FileNotFoundError: the list, or a file that it names, does not exist.
-        ValueError: the file is no JSON of that form, a section is missing or empty, a case lacks a key, or an image stands in
+        ValueError: the file is not JSON of that form, a section is missing or empty, a case lacks a key, or an image stands in
             two sections (the first key tells).
 
     Example:
-        >>> import tempfile
+        >>> import json, tempfile
         >>> from monai_margincal.samples import sample_dir
         >>> case = {"image": f"{sample_dir('lung_ct')}/images/lung1.nii.gz"}
         >>> with tempfile.TemporaryDirectory() as folder:

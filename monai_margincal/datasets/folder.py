@@ -22,10 +22,10 @@ def folder_datalist(
 ) -> list[dict[str, str]]:
     """List the images of a folder, each with the label of the same case name.
 
-    Where a file lies is said by a template: a path relative to ``root`` that holds ``{case}`` once. The ending ``.*``
+    A template says where a file lies: it is a path relative to ``root`` that contains ``{case}`` once. The ending ``.*``
     stands for that of any image format (``monai_margincal.formats.IMAGE_SUFFIXES``), in any letter case. A template without a
     known ending, such as ``"scans/{case}"`` or ``"{case}/CT 1.2.840"``, stands for folders, one DICOM series each. Names that
-    begin with a dot are skipped. A case name is what stands in the place of ``{case}``; it may hold dots but no ``/``.
+    begin with a dot are skipped. The case name is whatever ``{case}`` stands for; it may contain dots but no ``/``.
 
     Args:
         root: the data set's folder.
@@ -38,8 +38,8 @@ def folder_datalist(
         one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths.
 
     Raises:
-        TypeError: ``root`` is no path or a template is no text.
-        FileNotFoundError: ``root`` is no folder, no file fits a template, or a case of ``cases`` has no image or no label.
+        TypeError: ``root`` is not a path or a template is not a string.
+        FileNotFoundError: ``root`` is not a folder, no file fits a template, or a case of ``cases`` has no image or no label.
         ValueError: a template is not relative or does not hold ``{case}`` exactly once, an image has no label, a label has
             no image, two files belong to one case, or ``cases`` is empty or names a case twice.
 

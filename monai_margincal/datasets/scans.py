@@ -60,7 +60,7 @@ class ScanDataset(Dataset):
         ValueError: ``data`` is empty or holds nothing but results, an item has no ``image_key``, or the results of two scans
             would have the same name.
         FileNotFoundError: a scan does not exist.
-        CaseError: on access: a scan cannot be read or prepared, is no single volume of three axes, or holds no number; the
+        CaseError: on access: a scan cannot be read or prepared, is not a single volume with three axes, or holds only NaN; the
             message names it and the cause in one line.
 
     Example:

@@ -107,7 +107,7 @@ def case_votes(
         where: what messages call the case.
 
     Raises:
-        ValueError: the shapes do not belong to one case of C classes, a logit is NaN, a label is no class.
+        ValueError: the shapes do not belong to one case of C classes, a logit is NaN, or a label is not a class.
     """
     spatial = tuple(logits.shape[1:])
     if logits.ndim < 2 or (logits.shape[0] != num_classes and not (logits.shape[0] == 1 and num_classes == 2)):

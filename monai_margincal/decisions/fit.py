@@ -55,7 +55,7 @@ def fit_class_offsets(
         ignore_index: label of voxels that do not count.
         folds: parts for the cross-fit; with fewer cases every case is a part.
         class_names: what the classes are called, for the result.
-        progress: show a progress bar; none is shown when standard error is no terminal.
+        progress: show a progress bar; none is shown when standard error is not a terminal.
 
     Returns:
         `ClassOffsets`, whose ``fitted_on`` says: ``cases``, ``voxels``, ``score``, ``pooled``, ``folds``, ``before`` and

@@ -71,7 +71,7 @@ def stack_slices(
         >>> planes[2][0, 3] = 7.0
         >>> stack_slices("ct", "abc", planes, (4, 4))
         Traceback (most recent call last):
-        ValueError: ct: found the slice c 7 mm beside the others, expected at most 0.1 mm: the slices are no straight stack
+        ValueError: ct: found the slice c 7 mm beside the others, expected at most 0.1 mm: the slices do not form a straight stack
     """
     if len(planes) == 1:
         return SliceStack((0,), np.array(planes[0], dtype=np.float64))
@@ -219,8 +219,8 @@ def _straight(where: str, names: Sequence[str], beside: np.ndarray, heights: np.
     worst = int(np.argmax(off))
     if off[worst] > STACK_TOLERANCE_MM:
         raise ValueError(
-            f"{where}: found the slice {names[worst]} {off[worst]:.4g} mm beside the others, {_ALLOWED}: the slices are no "
-            "straight stack"
+            f"{where}: found the slice {names[worst]} {off[worst]:.4g} mm beside the others, {_ALLOWED}: the slices do not "
+            "form a straight stack"
         )
 
 

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import multiprocessing
-import os
-import pickle
-import signal
-import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -168,155 +158,8 @@ class LabelItems:
         return files[0] if len(files) == 1 else None
 
 
-def count_items(
-    items: LabelItems, indices: Sequence[int], num_workers: int
-) -> Iterator[tuple[int, CaseRecord | Exception]]:
-    """Count items and yield each result as it comes, in any order.
-
-    Args:
-        items: the items.
-        indices: which of them.
-        num_workers: worker processes; 0 counts in this one.
-
-    Raises:
-        RuntimeError: workers were asked for outside ``if __name__ == "__main__"``, or one of them died.
-    """
-    if num_workers > 0 and len(indices) > 1:
-        yield from _count_in_processes(items, indices, min(num_workers, len(indices)))
-        return
-    for index in indices:
-        yield index, _try_count(items, index)
-
-
-def _count_in_processes(
-    items: LabelItems, indices: Sequence[int], num_workers: int
-) -> Iterator[tuple[int, CaseRecord | Exception]]:
-    advice = (
-        "put the call under `if __name__ == '__main__':`, because worker processes import the main module to find the "
-        "transforms, or count with num_workers=0"
-    )
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise RuntimeError(
-            f"count_labels(num_workers={num_workers}) was called while a worker process starts: {advice}"
-        )
-    context = multiprocessing.get_context("spawn")
-    # Closed by this process alone, whether it goes on or is killed: workers that see its end stop at once.
-    lifeline, held = context.Pipe(duplex=False)
-    with (
-        _ending_by_signals(),
-        tempfile.TemporaryDirectory() as folder,
-        lifeline,
-        held,
-        ProcessPoolExecutor(num_workers, context, _receive, (_sent(items, folder), lifeline)) as pool,
-    ):
-        is_done = False
-        try:
-            with _spawning():
-                futures = {pool.submit(_count_received, index): index for index in indices}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-            is_done = True
-        # an OSError where a pool that breaks closes what the next worker should have got
-        except (BrokenProcessPool, OSError) as error:
-            raise RuntimeError(f"a worker process of count_labels died; if it could not start, {advice}") from error
-        finally:
-            # also when the caller stops early: what is being counted or imported is not waited for
-            for process in [] if is_done else list((pool._processes or {}).values()):
-                process.kill()  # `kill_workers` in Python 3.14
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _sent(items: LabelItems, folder: str) -> Path:
-    """Put items where workers find them.
-
-    Through the pipe by which a process is started, whatever does not fit into the pipe's buffer waits for a reader, and waits
-    forever if the process was killed before it read: `multiprocessing` itself keeps open the end that would tell of its death.
-    """
-    path = Path(folder, "items.pickle")
-    with path.open("wb") as file:
-        pickle.dump(items, file)
-    return path
-
-
-@contextlib.contextmanager
-def _ending_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end this process as they would anyhow, but not before what is inside has been tidied up.
-
-    Where the caller has a handler of its own, or this is not the main thread, nothing is changed.
-    """
-    received: list[int] = []
-
-    def leave(number: int, frame: Any) -> None:
-        received.append(number)
-        raise SystemExit(128 + number)
-
-    is_main = threading.current_thread() is threading.main_thread()
-    numbers = [number for number in _ENDING if is_main and signal.getsignal(number) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-        for number in received:
-            signal.raise_signal(number)
-
-
-@contextlib.contextmanager
-def _spawning() -> Iterator[None]:
-    """Start processes that do not look for modules in the working folder, and leave Ctrl-C in the terminal to this one.
-
-    Signals wait until all processes have got what they are to count: one that gets half of it complains with a traceback.
-    """
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    has_masks = hasattr(signal, "pthread_sigmask")
-    # inherited, until a worker can say which of them it ignores
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDING}) if has_masks else None
-    try:
-        yield
-    finally:
-        if mask is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
-
-
-#: what asks a process to end
-_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-#: of Python 3.11: nothing is put before the search path that was not asked for
-_SAFE_PATH = "PYTHONSAFEPATH"
-_received: LabelItems | None = None
-
-
-def _receive(sent: Path, lifeline: Connection) -> None:
-    global _received
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-    os.environ.pop(_SAFE_PATH, None)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    torch.set_num_threads(1)
-    with sent.open("rb") as file:
-        _received = pickle.load(file)
-
-
-def _end_with(lifeline: Connection) -> None:
-    with contextlib.suppress(EOFError, OSError):
-        lifeline.recv_bytes()
-    os._exit(0)
-
-
-def _count_received(index: int) -> CaseRecord | Exception:
-    if _received is None:
-        raise RuntimeError("this worker process received no items")
-    return _try_count(_received, index)
-
-
-def _try_count(items: LabelItems, index: int) -> CaseRecord | Exception:
+def try_count(items: LabelItems, index: int) -> CaseRecord | Exception:
+    """The counts of one item, or what is wrong with it."""
     try:
         return items.count(index)
     except (ValueError, OSError, TypeError) as error:

@@ -212,7 +212,7 @@ def _scan_files(
 
 
 def _scan_items(items: LabelItems, indices: Sequence[int], num_workers: int, journal: Journal | None) -> _Results:
-    from .items import count_items
+    from .item_pool import count_items
 
     todo: list[int] = []
     identities: dict[int, str] = {}
