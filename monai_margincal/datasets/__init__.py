@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from .case_files import case_file, mask_file_name
 from .datalist_file import read_datalist
+from .endovis2017 import ENDOVIS2017_CLASSES, endovis2017_datalist
 from .folder import folder_datalist
+from .frames import frames_datalist, split_by_group
 from .named_cases import NamedCacheDataset
 from .scans import ScanDataset
 from .splits import select_cases, split_datalist
 from .uestc_covid19 import UESTC_COVID19_SPLITS, uestc_covid19_datalist
 
 __all__ = [
+    "ENDOVIS2017_CLASSES",
     "NamedCacheDataset",
     "ScanDataset",
     "UESTC_COVID19_SPLITS",
     "case_file",
+    "endovis2017_datalist",
     "folder_datalist",
+    "frames_datalist",
     "mask_file_name",
     "read_datalist",
     "select_cases",
+    "split_by_group",
     "split_datalist",
     "uestc_covid19_datalist",
 ]
