@@ -1,0 +1,1 @@
+"""What the documentation site derives from the package and the bundles, so that it is written once."""
