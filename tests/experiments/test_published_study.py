@@ -18,6 +18,16 @@ STUDY = DOCS / "study"
 NAMES = sorted(path.parent.name for path in STUDY.glob("*/results.csv"))
 DATA = {"hippocampus": "hippocampus_mr", "rarity": "hippocampus_mr", "lung": "lung_ct"}
 
+_EXPERIMENTS = "monai_margincal.experiments"
+
+#: how the committed runs were decided: by the threshold that was best on the validation cases, without a cross-fit
+DECODERS_THEN = {
+    "argmax": {"_target_": f"{_EXPERIMENTS}.ArgmaxDecoder"},
+    "IoU threshold": {"_target_": f"{_EXPERIMENTS}.IoUThresholdDecoder"},
+    "RankSEG": {"_target_": f"{_EXPERIMENTS}.RankSEGDecoder"},
+}
+DECODERS_OF_LUNG = {**DECODERS_THEN, "IoU threshold": {**DECODERS_THEN["IoU threshold"], "largest": 8.0}}
+
 #: a difference with its interval, as the tables and the pages write it
 DIFFERENCE = re.compile(r"[+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\]")
 
@@ -69,8 +79,10 @@ def test_the_tables_are_the_means_of_the_runs(name: str) -> None:
 @needs_shared
 @pytest.mark.parametrize("name", NAMES)
 def test_the_runs_are_those_of_the_settings_and_the_data(name: str) -> None:
-    """A fingerprint holds settings and data: whoever reruns a cell reruns this one."""
-    study = Study.from_file(STUDY / f"{name}.yaml", {"data_root": str(SHARED / "data" / DATA[name])})
+    """A fingerprint holds settings and data: whoever reruns a cell trains this one again, and decides it as we do today."""
+    decoders = DECODERS_OF_LUNG if name == "lung" else DECODERS_THEN
+    then = {"data_root": str(SHARED / "data" / DATA[name]), "decoders": decoders}
+    study = Study.from_file(STUDY / f"{name}.yaml", then)
     planned = {cell.key: (cell.task, cell.protocol, cell.objective, str(cell.seed)) for cell in study.cells()}
     for run in runs_of(name):
         assert planned[run["cell"]] == (run["task"], run["protocol"], run["objective"], run["seed"])
