@@ -9,7 +9,7 @@ from .loss_curves import surrogate_figure
 from .margins import margin_figure
 from .overview import overview_figure
 from .panels import panel_figure
-from .regret import regret_figure
+from .recipe_dots import regret_figure
 from .sensitivity import sensitivity_figure
 
 __all__ = [

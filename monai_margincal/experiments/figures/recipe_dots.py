@@ -30,7 +30,7 @@ def regret_figure(rows: Sequence[RegretRow]) -> Any | None:
     if not shown:
         return None
     tasks = list(dict.fromkeys(task for row in rows for task in row.tasks))
-    figure = new_figure(8.3, 0.29 * len(shown) + 1.9)
+    figure = new_figure(7.54, 0.29 * len(shown) + 1.9)
     axis = figure.subplots()
     for number, task in enumerate(tasks):
         places = [place for place, row in enumerate(shown) if task in row.tasks]
@@ -56,9 +56,7 @@ def regret_figure(rows: Sequence[RegretRow]) -> Any | None:
     for tick, row in zip(axis.get_yticklabels(), shown, strict=True):
         tick.set_color(GREY if row.is_baseline else "black")
     axis.invert_yaxis()
-    axis.set_xlabel(
-        "points of foreground mIoU behind the best baseline pair of the task (grey names: baselines)", fontsize=9
-    )
+    axis.set_xlabel("points of foreground mIoU behind the best baseline pair\ngrey names: baselines", fontsize=9)
     axis.grid(axis="x", alpha=0.25)
     figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8.5)
     return figure
