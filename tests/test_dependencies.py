@@ -202,6 +202,7 @@ FEATURES = {
     ),
     "study": ("import monai_margincal.experiments", "experiments", "yaml"),
     "compare": ("cli('compare', 'a.yaml', '--output', '.')", "experiments", "matplotlib"),
+    "regret": ("cli('regret', 'a.csv', '--output', '.')", "experiments", "matplotlib"),
     "sites": (
         "from monai_margincal.statistics.federated import *; LabelCountStatistics('*.nii', num_classes=2)",
         "federated",

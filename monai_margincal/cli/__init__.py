@@ -28,6 +28,7 @@ _VERBS = {
     "convert-weights": ("convert_weights", "convert published COPLE-Net weights to this package's layout"),
     "check-bundle": ("check_bundle", "check a MONAI bundle: metadata, keys, names, preprocessing, data"),
     "compare": ("compare", "run a study: tasks x objectives x seeds, resumable"),
+    "regret": ("regret", "read several studies together: which recipe is never far from the best"),
     "doctor": ("doctor", "show versions, devices, kernels and image readers"),
 }
 

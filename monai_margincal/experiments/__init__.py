@@ -6,18 +6,20 @@ makes results.csv, tables, figures and one HTML file. ``margincal compare CONFIG
 
 from __future__ import annotations
 
-from .decoders import ArgmaxDecoder, IoUThresholdDecoder, RankSEGDecoder
+from .decoders import ArgmaxDecoder, ClassOffsetDecoder, RankSEGDecoder
 from .objectives import WeightedSumLoss
 from .runner import run_study
 from .study import Cell, Study
 from .study_report import write_study_report
+from .top_k import TopKCrossEntropyLoss
 
 __all__ = [
     "ArgmaxDecoder",
     "Cell",
-    "IoUThresholdDecoder",
+    "ClassOffsetDecoder",
     "RankSEGDecoder",
     "Study",
+    "TopKCrossEntropyLoss",
     "WeightedSumLoss",
     "run_study",
     "write_study_report",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..decisions import ClassOffsets, fit_class_offsets
 from ..extras import require
 from ..ops import largest_class
-from .scores import foreground_iou
 
-__all__ = ["ArgmaxDecoder", "IoUThresholdDecoder", "RankSEGDecoder"]
+__all__ = ["ArgmaxDecoder", "ClassOffsetDecoder", "RankSEGDecoder"]
 
 
 class ArgmaxDecoder:
@@ -39,37 +39,33 @@ class ArgmaxDecoder:
         return {}
 
 
-class IoUThresholdDecoder:
-    """Argmax after one offset per class, chosen so that the whole-set foreground mean IoU of the validation cases is largest.
+class ClassOffsetDecoder:
+    """The product's own decision: `fit_class_offsets` for the whole-set IoU, its gain cross-fitted over the validation cases.
 
-    For two classes an offset b of class 1 is the decision threshold 1 / (1 + e^b) on its softmax probability: the threshold that
-    is best for the IoU. For more classes the offsets are chosen one class at a time, in turn. One pass over the voxels scores
-    all offsets of a class at once, exactly: voxels are sorted by the smallest offset that gives them to that class.
-    Offset 0 is kept unless another one is better.
+    An offset that gains nothing on cases that it was not chosen on stays 0, so with a single validation case, on which nothing
+    can be cross-fitted, this is argmax.
 
     Args:
-        largest: offsets tried lie between -largest and largest, in natural-logarithm units of the logits.
-        step: distance between offsets.
-        rounds: how often each class is visited.
+        folds: parts of the validation cases for the cross-fit; with fewer cases every case is a part.
 
     Raises:
-        ValueError: an argument is not positive.
+        ValueError: fewer than two folds.
 
     Example:
-        >>> decoder = IoUThresholdDecoder()
+        >>> decoder = ClassOffsetDecoder()
         >>> logits = torch.tensor([[1.0, 1.0, 1.0, 1.0], [0.0, 0.7, 0.8, -3.0]])  # argmax never says class 1
-        >>> decoder.fit([logits], [torch.tensor([0, 1, 1, 0])])
+        >>> decoder.fit([logits, logits + 1], [torch.tensor([0, 1, 1, 0])] * 2)
         >>> decoder(logits)
         tensor([0, 1, 1, 0])
+        >>> decoder.state()
+        {'offsets': [0.0, 0.4], 'cross_fitted_gain': 1.0}
     """
 
-    def __init__(self, largest: float = 4.0, step: float = 0.1, rounds: int = 2) -> None:
-        if largest <= 0 or step <= 0 or rounds < 1:
-            raise ValueError(f"largest, step and rounds must be positive, found {largest!r}, {step!r} and {rounds!r}")
-        half = round(largest / step)
-        self.grid = np.arange(-half, half + 1) * step
-        self.rounds = rounds
-        self.offsets: torch.Tensor | None = None
+    def __init__(self, folds: int = 5) -> None:
+        if folds < 2:
+            raise ValueError(f"folds: found {folds!r}, expected 2 or more")
+        self.folds = folds
+        self.offsets: ClassOffsets | None = None
 
     def fit(self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor]) -> None:
         """Choose the offsets.
@@ -80,35 +76,12 @@ class IoUThresholdDecoder:
         if not logits:
             raise ValueError("there are no validation cases: expected at least one to choose the offsets on")
         classes = logits[0].shape[0]
-        scores = torch.cat([case.reshape(classes, -1) for case in logits], dim=1).float()
-        truth = torch.cat([case.reshape(-1) for case in labels]).long().to(scores.device)
-        offsets = torch.zeros(classes, device=scores.device)
-        for _ in range(self.rounds if classes > 2 else 1):
-            for k in range(1, classes):
-                offsets[k] = self._best_offset(scores, truth, offsets, k)
-        self.offsets = offsets
-
-    def _best_offset(self, scores: torch.Tensor, truth: torch.Tensor, offsets: torch.Tensor, k: int) -> float:
-        classes, bins = scores.shape[0], len(self.grid)
-        shifted = scores + offsets[:, None]
-        shifted[k] = -torch.inf
-        rival, rival_class = shifted.max(dim=0)
-        # the voxel goes to k for every offset above `needed`
-        needed = rival - scores[k]
-        first = torch.searchsorted(
-            torch.as_tensor(self.grid, dtype=needed.dtype, device=needed.device), needed, right=True
-        )
-        cell = (truth * classes + rival_class) * (bins + 1) + first
-        counts = torch.bincount(cell, minlength=classes * classes * (bins + 1)).cpu().numpy()
-        moved = counts.reshape(classes, classes, bins + 1)[..., :bins].cumsum(-1)
-        total = counts.reshape(classes, classes, bins + 1).sum(-1, keepdims=True)
-        confusion = total - moved  # left with the rival
-        confusion[:, k] = moved.sum(1)  # the rival is never k
-        quality = foreground_iou(np.moveaxis(confusion, -1, 0))
-        best = quality.max()
-        # among equals, the one nearest to the previous offset, which is 0 at first
-        candidates = np.flatnonzero(quality >= best - 1e-12)
-        return float(self.grid[candidates[np.abs(self.grid[candidates] - float(offsets[k])).argmin()]])
+        if len(logits) == 1:
+            # fit_class_offsets would say the same, with a warning for every run
+            self.offsets = ClassOffsets([0.0] * classes)
+        else:
+            cases = zip(logits, labels, strict=True)
+            self.offsets = fit_class_offsets(cases, classes, folds=self.folds, progress=False)
 
     def __call__(self, logits: torch.Tensor) -> torch.Tensor:
         """Class indices (*spatial), int64.
@@ -117,12 +90,15 @@ class IoUThresholdDecoder:
             RuntimeError: `fit` was not called.
         """
         if self.offsets is None:
-            raise RuntimeError("IoUThresholdDecoder has no offsets yet: call fit(logits, labels) first")
-        return largest_class(logits + self.offsets.to(logits).reshape(-1, *[1] * (logits.ndim - 1)), dim=0)
+            raise RuntimeError("ClassOffsetDecoder has no offsets yet: call fit(logits, labels) first")
+        return self.offsets(logits, dim=0)
 
     def state(self) -> dict[str, Any]:
-        """The offsets per class."""
-        return {"offsets": None if self.offsets is None else [round(value, 6) for value in self.offsets.tolist()]}
+        """The offsets per class, and what they gained on validation cases that they were not chosen on."""
+        if self.offsets is None:
+            return {"offsets": None, "cross_fitted_gain": None}
+        gain = (self.offsets.fitted_on or {}).get("cross_fitted_gain", 0.0)
+        return {"offsets": [round(value, 6) for value in self.offsets.offsets], "cross_fitted_gain": round(gain, 6)}
 
 
 class RankSEGDecoder:

@@ -108,7 +108,7 @@ def collect_runs(study: Study, output: str | os.PathLike[str]) -> list[Run]:
     return [Run(cell, record) for cell, record in found if record is not None]
 
 
-def results_csv(runs: Iterable[Run]) -> str:
+def results_csv(study: Study, runs: Iterable[Run]) -> str:
     """One line per run and decoder. Scores are fractions of 1, times are in seconds, memory is in MiB."""
     rows: list[dict[str, Any]] = []
     for run in runs:
@@ -120,6 +120,8 @@ def results_csv(runs: Iterable[Run]) -> str:
                 "task": run.cell.task,
                 "protocol": run.cell.protocol,
                 "objective": run.cell.objective,
+                "label": study.label(run.cell.objective),
+                "group": study.objectives[run.cell.objective].get("group", "other"),
                 "seed": run.cell.seed,
                 "decoder": decoder,
                 "miou": run.miou(decoder),

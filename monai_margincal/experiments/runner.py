@@ -228,7 +228,9 @@ def _train_cell(
         first_batch=before if cell.protocol == "finetune" else 0,
         on_step=lambda step: bar.set_postfix_str(f"step {step}/{steps}", refresh=False),
     )
-    decoders = {name: study.build(decoder) for name, decoder in study.decoders.items()}
+    # the start of fine-tuning is in no table: its margins are wanted, its decisions are not
+    scored = {} if cell.protocol == PRETRAINING else study.decoders
+    decoders = {name: study.build(decoder) for name, decoder in scored.items()}
     result = evaluate(network, decoders, validation, test, sample_size=size, slice_axis=axis, device=device)
     record = {
         "name": cell.name,

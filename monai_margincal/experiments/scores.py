@@ -19,6 +19,7 @@ __all__ = [
     "foreground_iou",
     "foreground_mean",
     "paired_comparison",
+    "seed_interval",
     "signed_points",
 ]
 
@@ -124,6 +125,32 @@ def paired_comparison(
         losses=int((by_seed < -tolerance).sum()),
         case_wins=float((by_case > 0).mean()),
     )
+
+
+def seed_interval(
+    differences: np.ndarray, resamples: int = 2000, level: float = 0.95, seed: int = 0
+) -> tuple[float, float]:
+    """Bootstrap interval of a mean over seeds, for results whose test cases are not known.
+
+    Args:
+        differences: one per seed (S,).
+        resamples: number of draws.
+        level: level of the percentile interval.
+        seed: seed of the draws.
+
+    Returns:
+        lower and upper end; NaN for a single seed, which says nothing about the others.
+
+    Example:
+        >>> low, high = seed_interval(np.array([0.01, 0.02, 0.03]))
+        >>> round(low, 3), round(high, 3)
+        (0.01, 0.03)
+    """
+    if len(differences) < 2:
+        return float("nan"), float("nan")
+    drawn = np.random.RandomState(seed).choice(differences, size=(resamples, len(differences))).mean(1)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 def signed_points(difference: float) -> str:

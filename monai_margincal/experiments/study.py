@@ -190,12 +190,12 @@ class Study:
             "protocol": protocol,
             "seed": seed,
             "task": settings,
-            "decoders": self.decoders,
         }
         if protocol == PRETRAINING:
             settings.pop("steps")
             objective = "cross-entropy"
         else:
+            description["decoders"] = self.decoders
             chosen = self.objectives[objective]
             description["objective"] = {key: chosen[key] for key in ("loss", "controller") if chosen.get(key)}
         description["references"] = self._references(description)

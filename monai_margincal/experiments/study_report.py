@@ -10,10 +10,12 @@ from pathlib import Path
 from ..files import locked, replacing, write_text
 from ..pages import render
 from .figures import figure_bytes
+from .regret_report import regret_by_protocol
 from .results import Run, collect_runs, results_csv, summarise
+from .scored_runs import scored_runs
 from .study import Study
 from .study_figures import study_figures
-from .tables import study_tables
+from .tables import PROTOCOL_NAMES, study_tables
 
 __all__ = ["write_study_report"]
 
@@ -42,10 +44,11 @@ def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Pat
 def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
     summaries = summarise(study, runs)
     state = _state(study, runs)
-    tables = study_tables(study, summaries)
+    regrets = regret_by_protocol(scored_runs(study, runs))
+    tables = [*(table for table, _ in regrets.values()), *study_tables(study, summaries)]
     markdown = [f"# {study.title}\n", "".join(f"* {line}\n" for line in state), *(table.markdown() for table in tables)]
     texts = {
-        "results.csv": results_csv(runs),
+        "results.csv": results_csv(study, runs),
         "tables.md": "\n".join(markdown),
         "tables.tex": "\n".join(table.latex() for table in tables),
     }
@@ -54,7 +57,12 @@ def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
         write_text(folder / name, text)
         written.append(folder / name)
     pictures = []
-    for name, (caption, figure) in study_figures(study, folder, runs, summaries).items():
+    figures = {
+        f"{protocol}_regret": (f"Regret in every task: {PROTOCOL_NAMES[protocol]}.", figure)
+        for protocol, (_, figure) in regrets.items()
+    }
+    figures |= study_figures(study, folder, runs, summaries)
+    for name, (caption, figure) in figures.items():
         path = folder / "figures" / f"{name}.png"
         png = figure_bytes(figure)
         with replacing(path) as beside:

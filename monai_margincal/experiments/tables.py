@@ -12,7 +12,9 @@ from .results import Summary, on_common_seeds
 from .scores import Comparison, signed_points
 from .study import Study
 
-__all__ = ["Table", "study_tables"]
+__all__ = ["PROTOCOL_NAMES", "Table", "study_tables"]
+
+PROTOCOL_NAMES = {"finetune": "fine-tuned after cross-entropy", "scratch": "from scratch"}
 
 _LATEX = {
     "&": r"\&",
@@ -87,7 +89,7 @@ def study_tables(study: Study, summaries: Sequence[Summary]) -> list[Table]:
     tables = []
     for task, protocol in dict.fromkeys((summary.task, summary.protocol) for summary in plain):
         chosen = [summary for summary in plain if (summary.task, summary.protocol) == (task, protocol)]
-        where = f"{study.tasks[task].get('title', task)}, {_PROTOCOL_NAMES[protocol]}"
+        where = f"{study.tasks[task].get('title', task)}, {PROTOCOL_NAMES[protocol]}"
         tables.append(_comparison(study, chosen, where))
         tables.append(_references(study, chosen, where))
         tables.append(_decoders(study, [s for s in summaries if (s.task, s.protocol) == (task, protocol)], where))
@@ -96,9 +98,6 @@ def study_tables(study: Study, summaries: Sequence[Summary]) -> list[Table]:
     tables.append(_single(study, plain))
     tables.append(_compound(study, plain))
     return [table for table in tables if table.rows]
-
-
-_PROTOCOL_NAMES = {"finetune": "fine-tuned after cross-entropy", "scratch": "from scratch"}
 
 
 def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table:

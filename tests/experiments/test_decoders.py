@@ -1,4 +1,4 @@
-"""Decoders: the threshold against brute force, RankSEG where it is installed."""
+"""Decoders: offsets against the product's own, RankSEG where it is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monai_margincal.experiments.decoders import ArgmaxDecoder, IoUThresholdDecoder, RankSEGDecoder
+from monai_margincal.decisions import fit_class_offsets
+from monai_margincal.experiments.decoders import ArgmaxDecoder, ClassOffsetDecoder, RankSEGDecoder
 from monai_margincal.experiments.scores import foreground_iou
 from monai_margincal.metrics import confusion_matrix
 
@@ -32,43 +33,53 @@ def _miou(decoder, logits, labels) -> float:
     return float(foreground_iou(np.asarray(total)))
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**31 - 1), st.floats(-2, 2))
-def test_two_classes_by_brute_force(seed, shift):
-    logits, labels = _cases(seed, 2, shift)
-    decoder = IoUThresholdDecoder()
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**31 - 1), st.integers(2, 4), st.floats(-2, 2))
+def test_offsets_are_those_of_the_product(seed, classes, shift):
+    logits, labels = _cases(seed, classes, shift)
+    decoder = ClassOffsetDecoder()
     decoder.fit(logits, labels)
-    scores = []
-    for offset in decoder.grid:
-        trial = IoUThresholdDecoder()
-        trial.offsets = torch.tensor([0.0, offset])
-        scores.append(_miou(trial, logits, labels))
-    assert _miou(decoder, logits, labels) == pytest.approx(max(scores))
+    fitted = fit_class_offsets(zip(logits, labels, strict=True), classes, progress=False)
+    assert decoder.state()["offsets"] == pytest.approx(fitted.offsets)
+    assert decoder.state()["cross_fitted_gain"] == pytest.approx(fitted.fitted_on["cross_fitted_gain"], abs=1e-6)
+    assert torch.equal(decoder(logits[0]), fitted(logits[0], dim=0))
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**31 - 1), st.integers(3, 5), st.floats(-2, 2))
+@given(st.integers(0, 2**31 - 1), st.integers(2, 5), st.floats(-2, 2))
 def test_never_worse_than_argmax_where_it_was_fitted(seed, classes, shift):
     logits, labels = _cases(seed, classes, shift)
-    decoder = IoUThresholdDecoder()
+    decoder = ClassOffsetDecoder()
     decoder.fit(logits, labels)
     assert _miou(decoder, logits, labels) >= _miou(ArgmaxDecoder(), logits, labels) - 1e-9
 
 
-def test_a_perfect_network_keeps_offset_zero():
-    labels = [torch.tensor([0, 1, 2, 0])]
-    decoder = IoUThresholdDecoder()
-    decoder.fit([5 * torch.nn.functional.one_hot(labels[0], 3).T.float()], labels)
-    assert decoder.state() == {"offsets": [0.0, 0.0, 0.0]}
+def test_an_offset_that_only_one_case_wants_stays_0():
+    """What the threshold of the first case gains is lost on the second: fitted on both it would gain, cross-fitted not."""
+    shy = torch.stack([torch.zeros(10), torch.tensor([-1.0] * 6 + [-9.0] * 4)])
+    sure = torch.stack([torch.zeros(10), torch.tensor([5.0] * 2 + [-1.0] * 8)])
+    labels = [torch.tensor([1] * 6 + [0] * 4), torch.tensor([1] * 2 + [0] * 8)]
+    decoder = ClassOffsetDecoder()
+    decoder.fit([shy, sure], labels)
+    assert decoder.state() == {"offsets": [0.0, 0.0], "cross_fitted_gain": 0.0}
 
 
-def test_threshold_wants_validation_cases_and_a_fit():
+def test_one_validation_case_leaves_argmax_without_a_warning(recwarn):
+    logits, labels = _cases(0, 3, shift=2.0)
+    decoder = ClassOffsetDecoder()
+    decoder.fit(logits[:1], labels[:1])
+    assert decoder.state() == {"offsets": [0.0, 0.0, 0.0], "cross_fitted_gain": 0.0}
+    assert not recwarn.list
+
+
+def test_offsets_want_validation_cases_and_a_fit():
     with pytest.raises(ValueError, match="no validation cases"):
-        IoUThresholdDecoder().fit([], [])
+        ClassOffsetDecoder().fit([], [])
     with pytest.raises(RuntimeError, match="call fit"):
-        IoUThresholdDecoder()(torch.zeros(2, 3))
-    with pytest.raises(ValueError, match="must be positive"):
-        IoUThresholdDecoder(step=0.0)
+        ClassOffsetDecoder()(torch.zeros(2, 3))
+    assert ClassOffsetDecoder().state() == {"offsets": None, "cross_fitted_gain": None}
+    with pytest.raises(ValueError, match="folds: found 1, expected 2 or more"):
+        ClassOffsetDecoder(folds=1)
 
 
 def test_rankseg_finds_the_temperature_and_gives_class_indices():

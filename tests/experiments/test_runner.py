@@ -44,7 +44,7 @@ def test_every_cell_is_there_and_whole(finished):
         # every voxel of the test cases is counted, on the image's own grid
         assert (matrices.sum((1, 2)) == 12 * 14 * 3).all()
         assert np.sum(record["evaluation"]["margin_histogram"]) == 3 * 12 * 14 * 3
-        assert len(record["evaluation"]["decoder_states"]["threshold"]["offsets"]) == 3
+        assert len(record["evaluation"]["decoder_states"]["offsets"]["offsets"]) == 3
         assert record["history"]["steps"] == [0, 1, 2]
         assert sum(record["training_counts"]) == 3 * 12 * 14 * 3
         with np.load(record_path(output, cell).with_suffix(".npz"), allow_pickle=False) as arrays:

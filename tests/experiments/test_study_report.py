@@ -49,7 +49,7 @@ def test_csv_has_a_row_per_run_and_decoder(finished, files):
     assert float(rows[0]["iou_a"]) == pytest.approx(float(class_iou(matrix)[1]), abs=1e-6)
     assert "iou_background" not in rows[0]
     assert rows[0]["cell"] == run.cell.key
-    assert files["results.csv"].read_text() == results_csv(collect_runs(study, output))
+    assert files["results.csv"].read_text() == results_csv(study, collect_runs(study, output))
 
 
 def test_summaries_compare_with_the_best_baseline(finished):

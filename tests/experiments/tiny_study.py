@@ -91,7 +91,7 @@ def tiny_config(data: Path) -> dict[str, Any]:
         },
         "decoders": {
             "argmax": {"_target_": "monai_margincal.experiments.ArgmaxDecoder"},
-            "threshold": {"_target_": "monai_margincal.experiments.IoUThresholdDecoder"},
+            "offsets": {"_target_": "monai_margincal.experiments.ClassOffsetDecoder"},
         },
         "blocks": [{"tasks": ["slices"]}, {"tasks": ["volumes"], "seeds": [0], "objectives": ["ce", "bound"]}],
     }
