@@ -114,7 +114,7 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
         >>> loss = MarginCalibrationDiceLoss(to_onehot_y=True, class_counts=[980, 20], include_background=False)
         >>> logits = torch.tensor([[[4.0, -4.0], [-4.0, 4.0]]])
         >>> print(f"{loss(logits, torch.tensor([[[0, 1]]])):.3f}")
-        0.006
+        0.001
     """
 
     @shows_margin_options
@@ -191,7 +191,7 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
         >>> loss = MarginCalibrationTverskyLoss(to_onehot_y=True, class_counts=[980, 20], include_background=False)
         >>> logits = torch.tensor([[[4.0, -4.0], [-4.0, 4.0]]])
         >>> print(f"{loss(logits, torch.tensor([[[0, 1]]])):.3f}")
-        0.006
+        0.001
     """
 
     @shows_margin_options

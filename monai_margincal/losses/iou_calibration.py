@@ -57,23 +57,23 @@ def iou_optimal_threshold(iou: torch.Tensor | float) -> torch.Tensor:
     return iou / (1 + iou)
 
 
-def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, base_e: bool = False) -> torch.Tensor:
-    """The positive-side margin with which the loss decides at the IoU-optimal threshold: rho = -log2(2J - 1).
+def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, base_e: bool = True) -> torch.Tensor:
+    """The positive-side margin with which the loss decides at the IoU-optimal threshold: rho = -ln(2J - 1).
 
     For two classes and a false-positive weight w, the margin calibration loss of a voxel with class-1 probability eta is smallest
     at a positive margin, so that class 1 is predicted, if and only if eta > N / (N + M), with
 
-        N = s(rho_00) + w s(rho_01),   M = s(rho_10) + w s(rho_00'),   s(x) = 1 / (1 + 2^-x),
+        N = s(rho_00) + w s(rho_01),   M = s(rho_10) + w s(rho_00'),   s(x) = 1 / (1 + e^-x),
 
     rho_00 the positive-side margin of the background, rho_01 the negative-side one of class 1, rho_10 the positive-side one of
     class 1 and rho_00' the negative-side one of the background. N / M = J, the ratio that the threshold J / (1 + J) asks for,
-    with zero margins in N and equal ones in M gives s(rho) = 1 / (2J). In base e, s is the logistic function, and the margin is
-    the same number times ln 2.
+    with zero margins in N and equal ones in M gives s(rho) = 1 / (2J). In base 2, s(x) = 1 / (1 + 2^-x), and the margin is the
+    same number divided by ln 2: rho = -log2(2J - 1).
 
     Args:
         iou: J in [0, 1], any shape.
         maximum: bound of the margin, also its value for J <= 1/2, where no finite margin reaches the threshold.
-        base_e: for a loss of base e instead of 2.
+        base_e: for a loss of base e; False: for one of base 2.
 
     Returns:
         margins in [0, maximum], 0 at J = 1.
@@ -83,7 +83,7 @@ def iou_calibrated_margin(iou: torch.Tensor | float, maximum: float = 2.0, base_
 
     Example:
         >>> iou_calibrated_margin(torch.tensor([0.4, 0.75, 1.0]))
-        tensor([2., 1., 0.])
+        tensor([2.0000, 0.6931, 0.0000])
     """
     iou = _checked_iou(iou)
     if not (math.isfinite(maximum) and maximum >= 0):
@@ -181,12 +181,12 @@ def _margin_calibration_in(loss: nn.Module) -> Any:
 
 
 class IoUCalibratedMargins(LossController):
-    """Sets the margins of a loss from the running IoU of every class: rho = -log2(2 J_k - 1), a mode of ours.
+    """Sets the margins of a loss from the running IoU of every class: rho = -ln(2 J_k - 1), a mode of ours.
 
     The positive-side margin of every class but 0, the background, becomes `iou_calibrated_margin` of its running IoU; the
     negative-side margin of the background becomes their mean, weighted by the classes' voxels (with two classes that is the same
-    number). All other margins become 0. The better a class is segmented, the smaller its margin. The identity behind it holds for
-    two classes; with more it is a heuristic.
+    number). All other margins become 0. For a loss of base 2 they are in its units, -log2(2 J_k - 1). The better a class is
+    segmented, the smaller its margin. The identity behind it holds for two classes; with more it is a heuristic.
 
     Args:
         loss: a `MarginCalibrationLoss`, or a compound that holds one; its margins are overwritten.
@@ -206,7 +206,7 @@ class IoUCalibratedMargins(LossController):
         >>> logits = torch.tensor([[[0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]])  # J_1 = 3/4
         >>> controller.update(logits, labels)
         >>> loss.margin_positive
-        tensor([0., 1.])
+        tensor([0.0000, 0.6931])
     """
 
     def __init__(

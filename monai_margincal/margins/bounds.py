@@ -59,7 +59,9 @@ class BoundTerms:
             target: class indices 0 ... C - 1, (B, *spatial) or (B, 1, *spatial), any integer dtype or whole numbers.
             margins: margin-offsets of the C classes.
             ignore_index: voxels with this label are left out.
-            surrogate: loss of (margin, rho); the default is the one that the bound is stated for.
+            surrogate: loss of (margin, rho); the default is the one that the bound is stated for. With a larger one the bound is
+                looser, with a smaller one it is none: `calibrated_log_loss` in base e is the smaller one for a rho below
+                ln(e - 1) = 0.541 unless it is divided by ln 2.
 
         Raises:
             ValueError: shapes do not fit, or a label is not a whole number of 0 ... C - 1.

@@ -25,8 +25,8 @@ class ClassMargins:
         ids: label ids, distinct integers (C,), or None.
         names: class names (C,), or None.
 
-    Both are kept as float64 tensors on the CPU. Their unit is that of the logits (differences of logits, in base-2 units when
-    the loss uses base 2).
+    Both are kept as float64 tensors on the CPU. They are differences of logits: in natural units for a loss of base e, the
+    default; for a loss of base 2 a margin of 1 is a factor of 2 in the odds.
 
     Raises:
         ValueError: a margin is negative, NaN or infinite (the released code then takes the true class for a wrong one), the

@@ -64,16 +64,17 @@ def rho_margin_loss(margin: torch.Tensor, rho: torch.Tensor | float) -> torch.Te
     return torch.where(rho > 0, ramp, (margin <= 0).to(ramp.dtype))
 
 
-def calibrated_log_loss(margin: torch.Tensor, rho: torch.Tensor | float, base: Literal[2, "e"] = 2) -> torch.Tensor:
+def calibrated_log_loss(margin: torch.Tensor, rho: torch.Tensor | float, base: Literal[2, "e"] = "e") -> torch.Tensor:
     """The rho-calibrated log-loss log_b(1 + b^(rho - l)): smooth, and trained instead of the rho-margin loss.
 
-    In base 2 it is 1 at l = rho and bounds the rho-margin loss from above for every rho > 0. In base e, the released code's
-    choice, it does so only for rho >= ln(e - 1) = 0.541.
+    In base 2, as printed, it is 1 at l = rho and bounds the rho-margin loss from above for every rho > 0. In base e, the released
+    code's choice and cross-entropy's scale, it does so for rho >= ln(e - 1) = 0.541: below that a tie costs less than 1. Divided
+    by ln 2, a factor that moves no minimum, it does so in base e for every rho > 0 too.
 
     Args:
         margin: margins l, floating point, any shape. Half precision is computed in float32.
         rho: margin-offset >= 0, a number or a tensor that broadcasts with ``margin``.
-        base: 2 (the paper) or "e".
+        base: "e" (the released code) or 2 (the printed equation).
 
     Returns:
         losses >= 0; about rho - l for very negative margins, never an overflow.
@@ -85,7 +86,7 @@ def calibrated_log_loss(margin: torch.Tensor, rho: torch.Tensor | float, base: L
 
     Example:
         >>> calibrated_log_loss(torch.tensor([1.0, 0.0]), 1.0)
-        tensor([1.0000, 1.5850])
+        tensor([0.6931, 1.3133])
     """
     if base not in (2, "e"):
         raise ValueError(f"base must be 2 or 'e', found {base!r}")

@@ -37,7 +37,7 @@ def margin_calibration(
     positive_weight: torch.Tensor,
     *,
     class_mask: torch.Tensor | None = None,
-    base_e: bool = False,
+    base_e: bool = True,
     include_background: bool = True,
     ignore_index: int | None = None,
     reduction: str = "mean",
@@ -48,8 +48,8 @@ def margin_calibration(
     """Margin-calibrated log-loss, with margins and weights as tensors that may change between calls.
 
     For every valid voxel of class y: w+_y phi(rho_y0 - lambda_y) + sum_{k != y} w-_k phi(lambda_k + rho_0k), with
-    lambda_k = s_k - max_{j != k} s_j and phi(z) = log2(1 + 2^z), or ln(1 + e^z) if ``base_e``. At a tie the gradient takes the
-    first of the largest logits. Nothing valid: 0, with zero gradients.
+    lambda_k = s_k - max_{j != k} s_j and phi(z) = ln(1 + e^z), or log2(1 + 2^z) without ``base_e``. At a tie the gradient takes
+    the first of the largest logits. Nothing valid: 0, with zero gradients.
 
     Logits beyond 2^100 (float64: 2^1000), infinite ones included, count as 2^100, so the loss stays finite; NaN in a valid
     voxel gives NaN.
@@ -64,7 +64,7 @@ def margin_calibration(
         class_mask: bool (B, C), False for a class that was not annotated in a case: there it has no terms, does not compete,
             and its logit's gradient is 0. A case with fewer than two annotated classes has no margins: its voxels count as
             ignored.
-        base_e: natural logarithm instead of base 2.
+        base_e: natural logarithm; False: base 2, as printed.
         include_background: if False, both terms of class 0 are left out; its logit still competes in the maximum.
         ignore_index: label of voxels that do not count.
         reduction: "mean" (over valid voxels, summed over classes), "sum", or "none".
@@ -91,7 +91,7 @@ def margin_calibration(
         >>> zero, one = torch.zeros(2), torch.ones(2)
         >>> loss, valid = margin_calibration(logits, torch.tensor([0, 1]), zero, zero, one, one)
         >>> print(f"{loss:.4f}", int(valid))
-        0.9069 2
+        0.4402 2
     """
     input, target = plain_tensor(input), plain_tensor(target)
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)

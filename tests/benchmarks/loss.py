@@ -70,7 +70,7 @@ def plain_form(classes: int, device: torch.device) -> Callable[[torch.Tensor, to
         distance = logit_margins(logits)
         is_true = labels == torch.arange(classes, device=device).view(shape)
         excess = torch.where(is_true, margins.flip(0).view(shape) - distance, distance + margins.view(shape))
-        terms = excess.clamp_min(0) + torch.log1p(torch.exp2(-excess.abs())) / 0.6931471805599453
+        terms = excess.clamp_min(0) + torch.log1p(torch.exp(-excess.abs()))
         return torch.where(is_true, terms, terms / classes).sum(1).mean()
 
     return loss

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def _phi(margin: float, rho: float, base_e: bool) -> float:
-    """varphi_rho(l) = log2(1 + 2^(rho - l)), or its natural-log form, in a form that does not overflow."""
+    """varphi_rho(l) = log2(1 + 2^(rho - l)), or its natural-log form, computed so that it does not overflow."""
     unit = 1.0 if base_e else math.log(2.0)
     z = (rho - margin) * unit
     return (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) / unit
@@ -30,7 +30,7 @@ def oracle(
     *,
     valid=None,
     annotated=None,
-    base_e=False,
+    base_e=True,
     include_background=True,
 ):
     """Loss per voxel, its gradient, and which voxels count.

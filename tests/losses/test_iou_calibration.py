@@ -42,7 +42,7 @@ def _threshold(loss: MarginCalibrationLoss) -> float:
 @pytest.mark.parametrize("weight", [1.0, 0.5])
 @pytest.mark.parametrize("iou", [0.55, 0.75, 0.9, 1.0])
 def test_the_margin_puts_the_decision_at_the_iou_optimal_threshold(iou, weight, base):
-    """The identity rho = -log2(2J - 1), found by minimising the expected loss over the logits."""
+    """The identity rho = -ln(2J - 1), in base 2 -log2(2J - 1), found by minimising the expected loss over the logits."""
     rho = float(iou_calibrated_margin(iou, maximum=10.0, base_e=base == "e"))
     loss = MarginCalibrationLoss(
         margins=([rho, 0.0], [0.0, rho]), negative_weight=weight, base=base, reduction="none"
@@ -139,14 +139,15 @@ def test_bound_weights_are_the_gradient_of_the_mean_bound():
     assert loss.margin_positive.tolist() == [0, 0, 0]
 
 
-def test_iou_margins_go_to_the_foreground_and_their_mean_to_the_background():
-    loss = MarginCalibrationLoss(margins=([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]))
+@pytest.mark.parametrize(("base", "margin"), [("e", math.log(2)), (2, 1.0)])
+def test_iou_margins_go_to_the_foreground_and_their_mean_to_the_background(base, margin):
+    loss = MarginCalibrationLoss(margins=([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]), base=base)
     controller = IoUCalibratedMargins(loss, warmup=0)
     labels = torch.tensor([[0, 0, 1, 1, 1, 1, 2, 2]])
     predicted = torch.tensor([[0, 0, 1, 1, 1, 0, 2, 2]])  # J_1 = 3/4, J_2 = 1
     controller.update(torch.nn.functional.one_hot(predicted, 3).movedim(-1, 1).float(), labels)
-    torch.testing.assert_close(loss.margin_positive, torch.tensor([0.0, 1.0, 0.0]))
-    torch.testing.assert_close(loss.margin_negative, torch.tensor([4 / 6, 0.0, 0.0]))
+    torch.testing.assert_close(loss.margin_positive, torch.tensor([0.0, margin, 0.0]))
+    torch.testing.assert_close(loss.margin_negative, torch.tensor([4 / 6 * margin, 0.0, 0.0]))
 
 
 def test_warmup_only_watches():

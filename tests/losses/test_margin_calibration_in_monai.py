@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +16,10 @@ from monai.losses import DeepSupervisionLoss, DiceCELoss, DiceLoss, TverskyLoss
 
 import monai_margincal
 from monai_margincal import ClassCounts, MarginCalibrationLoss
+from monai_margincal.losses import iou_calibrated_margin
+from monai_margincal.ops import margin_calibration
+
+BUNDLES = Path(__file__).parents[2] / "bundles"
 
 
 def test_argument_names():
@@ -54,6 +60,26 @@ def test_argument_names():
         for parameters in (margin, ours["MarginCalibrationDiceLoss"]):
             if name in monai_names:
                 assert parameters[name].default == monai_names[name].default
+
+
+def test_every_form_of_the_loss_has_the_same_base():
+    """The scale of cross-entropy, unless someone asks for the printed equation."""
+    for loss in (
+        MarginCalibrationLoss,
+        monai_margincal.MarginCalibrationDiceLoss,
+        monai_margincal.MarginCalibrationTverskyLoss,
+        monai_margincal.calibrated_log_loss,
+    ):
+        assert inspect.signature(loss).parameters["base"].default == "e"
+    for function in (margin_calibration, iou_calibrated_margin):
+        assert inspect.signature(function).parameters["base_e"].default is True
+    for loss in (MarginCalibrationLoss, monai_margincal.MarginCalibrationTverskyLoss):
+        assert "base=e" in repr(loss(margins=0.5))
+    for file in sorted(BUNDLES.glob("*/configs/**/*.json")):
+        settings = json.loads(file.read_text(encoding="utf-8"))
+        loss = settings.get("loss", {})
+        if str(loss.get("_target_")).startswith("monai_margincal.losses.Margin"):
+            assert loss.get("base", "e") == "e", file
 
 
 def test_deep_supervision():

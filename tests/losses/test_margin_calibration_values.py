@@ -18,7 +18,9 @@ from monai_margincal import ClassMargins, MarginCalibrationLoss, class_margins
 def test_golden_through_the_module(case):
     logits, labels = tensor(case["logits"]), torch.tensor(case["labels"])
     margins = ClassMargins(numbers(case["rho_0k"]), numbers(case["rho_k0"]))
-    loss = MarginCalibrationLoss(margins=margins, negative_weight=1.0, ignore_index=case["ignore_index"]).double()
+    loss = MarginCalibrationLoss(
+        margins=margins, base=2, negative_weight=1.0, ignore_index=case["ignore_index"]
+    ).double()
     expected = case["recommended_loss"] if case["paper_loss"] is None else case["paper_loss"]
     assert abs(loss(logits, labels).item() - expected) <= 1e-12 * max(1.0, abs(expected))
 
@@ -38,9 +40,10 @@ def test_golden_margins_that_turn_the_loss_around_are_refused(name):
     normalization=st.sampled_from(["sum", "counts"]),
     negative=st.sampled_from(["mean", 1.0, 0.3, "per class"]),
     background=st.booleans(),
+    base=st.sampled_from(["e", 2]),
 )
 @settings(deadline=None, max_examples=40)
-def test_literal_transcription_from_counts(seed, channels, normalization, negative, background):
+def test_literal_transcription_from_counts(seed, channels, normalization, negative, background, base):
     rng = np.random.default_rng(seed)
     classes = max(channels, 2)
     counts = rng.integers(50, 100_000, classes).tolist()
@@ -53,6 +56,7 @@ def test_literal_transcription_from_counts(seed, channels, normalization, negati
         normalization=normalization,
         positive_weight=positive,
         negative_weight=negative,
+        base=base,
     ).double()
     logits, labels = rng.normal(0, 3, (2, channels, 6)), rng.integers(0, classes, (2, 6))
     margins = class_margins(counts, tau=2.0, normalization=normalization)
@@ -64,6 +68,7 @@ def test_literal_transcription_from_counts(seed, channels, normalization, negati
         margins.positive.tolist(),
         weights,
         positive,
+        base_e=base == "e",
         include_background=background,
     )
     assert loss(torch.tensor(logits), torch.tensor(labels)).item() == pytest.approx(expected.mean(), rel=1e-12)
@@ -84,7 +89,7 @@ def test_base_e_is_base_2_of_scaled_logits():
     ln2 = float(np.log(2.0))
     margins = ClassMargins([0.1, 0.5, 1.0], [0.2, 0.3, 0.0])
     scaled = ClassMargins((margins.negative * ln2).tolist(), (margins.positive * ln2).tolist())
-    base2 = MarginCalibrationLoss(margins=margins)(logits, labels)
+    base2 = MarginCalibrationLoss(margins=margins, base=2)(logits, labels)
     natural = MarginCalibrationLoss(margins=scaled, base="e")(logits * ln2, labels)
     torch.testing.assert_close(base2, natural / ln2)
 

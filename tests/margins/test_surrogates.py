@@ -40,11 +40,16 @@ def test_one_channel_has_no_margin():
 @given(reals, st.floats(1e-3, 20))
 @settings(deadline=None, max_examples=200)
 def test_the_chain_of_bounds(margin, rho):
-    """0-1 loss <= rho-margin loss <= rho-calibrated log-loss in base 2."""
+    """0-1 loss <= rho-margin loss <= rho-calibrated log-loss in base 2, and in base e over ln 2 or from its limit on."""
     tensor = torch.tensor(margin, dtype=torch.float64)
-    ramp, smooth = float(rho_margin_loss(tensor, rho)), float(calibrated_log_loss(tensor, rho))
+    ramp, smooth = float(rho_margin_loss(tensor, rho)), float(calibrated_log_loss(tensor, rho, base=2))
     assert (margin <= 0) <= ramp <= smooth + 1e-12
     assert smooth == pytest.approx(np.logaddexp2(0, rho - margin), rel=1e-14, abs=1e-300)
+    natural = float(calibrated_log_loss(tensor, rho))
+    assert natural == pytest.approx(np.logaddexp(0, rho - margin), rel=1e-14, abs=1e-300)
+    assert ramp <= natural / math.log(2) + 1e-12
+    if rho >= math.log(math.e - 1):
+        assert ramp <= natural + 1e-12
 
 
 def test_natural_log_bounds_the_margin_loss_only_above_its_limit():
@@ -52,14 +57,14 @@ def test_natural_log_bounds_the_margin_loss_only_above_its_limit():
     zero = torch.zeros((), dtype=torch.float64)
     assert calibrated_log_loss(zero, limit + 1e-6, base="e") > 1
     assert calibrated_log_loss(zero, limit - 1e-6, base="e") < 1
-    assert calibrated_log_loss(zero, 1e-9) > 1
+    assert calibrated_log_loss(zero, 1e-9, base=2) > 1
 
 
 def test_base_change_is_a_change_of_units():
     margin = torch.linspace(-9, 9, 37, dtype=torch.float64)
     ln2 = math.log(2)
     torch.testing.assert_close(
-        calibrated_log_loss(margin, 0.7),
+        calibrated_log_loss(margin, 0.7, base=2),
         calibrated_log_loss(margin * ln2, 0.7 * ln2, base="e") / ln2,
         rtol=1e-14,
         atol=0,

@@ -25,7 +25,7 @@ def loss_and_gradient(way: str, logits: torch.Tensor, target, values, *, incomin
             target,
             *values,
             options.get("class_mask"),
-            options.get("base_e", False),
+            options.get("base_e", True),
             options.get("include_background", True),
             options.get("ignore_index"),
             options.get("reduction", "mean"),

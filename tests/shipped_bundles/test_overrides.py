@@ -101,7 +101,7 @@ TRAIN = {
     "loss#tau": (2.0, lambda p: np.isclose(margins(p["loss"])[0].sum(), 2.0)),
     "loss#upsilon": (10.0, lambda p: torch.allclose(margins(p["loss"])[1], UPSILON_10)),
     "loss#normalization": ("counts", lambda p: not np.isclose(margins(p["loss"])[0].sum(), 1.0)),
-    "loss#base": ("e", lambda p: margin_part(p["loss"]).base_e),
+    "loss#base": (2, lambda p: not margin_part(p["loss"]).base_e),
     "loss#positive_weight": ([1.0, 2.5], lambda p: "2.5" in repr(p["loss"])),
     "loss#negative_weight": (0.125, lambda p: "0.125" in repr(p["loss"])),
     "loss#lambda_margin": (0.5, lambda p: p["loss"].lambda_margin == 0.5),

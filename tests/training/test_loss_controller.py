@@ -23,7 +23,7 @@ def test_training_with_a_handler_learns_and_goes_on_from_a_checkpoint(tmp_path):
         max_epochs=1,
         train_data_loader=data,
         network=network,
-        optimizer=torch.optim.Adam(network.parameters(), 0.1),
+        optimizer=torch.optim.Adam(network.parameters(), 0.15),
         loss_function=loss,
         decollate=False,
         train_handlers=[

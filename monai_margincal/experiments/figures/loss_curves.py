@@ -18,7 +18,7 @@ def surrogate_figure() -> Any:
     margin = torch.linspace(-3, 5, 801, dtype=torch.float64)
     kinds = (
         ("rho-margin loss (the bound)", lambda rho: rho_margin_loss(margin, rho)),
-        ("calibrated log-loss, base 2", lambda rho: calibrated_log_loss(margin, rho)),
+        ("calibrated log-loss, base 2", lambda rho: calibrated_log_loss(margin, rho, 2)),
         ("calibrated log-loss, base e", lambda rho: calibrated_log_loss(margin, rho, "e")),
     )
     for axis, (title, curve) in zip(axes, kinds, strict=True):
