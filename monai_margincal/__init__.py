@@ -38,6 +38,7 @@ _EXPORTS = {
     "count_labels": "statistics",
     "scan_labels": "statistics",
     "ClassOffsets": "decisions",
+    "ClassOffsetsHandler": "decisions",
     "DecideClass": "decisions",
     "DecideClassd": "decisions",
     "fit_class_offsets": "decisions",

@@ -122,9 +122,15 @@ class ClassOffsets:
         Raises:
             FileExistsError: the file exists and holds something else.
         """
-        refusal = ": found a file that holds no class offsets, expected none, or one to replace"
-        expect_replaceable(path, ClassOffsets.from_json, refusal)
+        self.expect_replaceable(path)
         write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+
+    @classmethod
+    def expect_replaceable(cls, path: str | os.PathLike[str]) -> None:
+        """Raise now, before there are offsets, what `to_json` would raise."""
+        expect_replaceable(
+            path, cls.from_json, ": found a file that holds no class offsets, expected none, or one to replace"
+        )
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> ClassOffsets:

@@ -33,6 +33,35 @@ def as_class_offsets(offsets: Offsets) -> ClassOffsets | None:
     return ClassOffsets(offsets)
 
 
+def decided_classes(logits: torch.Tensor, offsets: ClassOffsets | None = None, dim: int = 1) -> torch.Tensor:
+    """The class of every voxel by the largest sum of logit and offset, or by the largest logit.
+
+    Args:
+        logits: C values along ``dim``, or one: the logit of class 1 against 0 (what a sigmoid gets), decided at 0.
+        offsets: None takes the largest logit.
+        dim: the dimension of the classes, which becomes 1.
+
+    Returns:
+        uint8 indices; int32 above 256 classes. Of equal sums the first class.
+
+    Raises:
+        ValueError: the offsets are of another number of classes.
+
+    Example:
+        >>> logit = torch.tensor([[[-0.5, 0.0, 0.5]]])
+        >>> decided_classes(logit).tolist(), decided_classes(logit, ClassOffsets([0, 1])).tolist()
+        ([[[0, 0, 1]]], [[[1, 1, 1]]])
+    """
+    found = logits.shape[dim]
+    if offsets is not None:
+        decided = offsets(logits, dim)
+    elif found == 1:
+        decided = logits.squeeze(dim) > 0
+    else:
+        decided = largest_class(logits, dim)
+    return decided.to(class_dtype(found)).unsqueeze(dim)
+
+
 class DecideClass(Transform):
     """Turn logits, channel first, into class indices of one byte per voxel.
 
@@ -62,14 +91,8 @@ class DecideClass(Transform):
             ValueError: the offsets are of another number of classes.
         """
         plain = logits.as_tensor() if isinstance(logits, MetaTensor) else logits
-        if self.offsets is not None:
-            decided = self.offsets(plain, dim=0)
-        elif plain.shape[0] == 1:
-            decided = (plain[0] > 0).long()
-        else:
-            decided = largest_class(plain, dim=0)
-        small = decided.to(class_dtype(plain.shape[0]))[None]
-        return MetaTensor(small).copy_meta_from(logits) if isinstance(logits, MetaTensor) else small
+        decided = decided_classes(plain, self.offsets, dim=0)
+        return MetaTensor(decided).copy_meta_from(logits) if isinstance(logits, MetaTensor) else decided
 
 
 class DecideClassd(MapTransform):

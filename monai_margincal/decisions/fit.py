@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,13 +11,11 @@ import torch
 from tqdm import tqdm
 
 from ..metrics import class_iou
-from .case_votes import GRID, CaseVotes, case_votes
+from .case_votes import GRID, CaseVotes
 from .class_offsets import ClassOffsets
+from .votes import MOST_BYTES, AllVotes, Votes
 
-__all__ = ["fit_class_offsets"]
-
-#: Logits of the voxels that offsets can move are kept up to this size; beyond it every second voxel is dropped.
-MOST_BYTES = 5 << 29
+__all__ = ["fit_class_offsets", "fit_votes"]
 
 _ROUNDS = 2
 _VALUES = GRID.tolist()
@@ -42,8 +40,9 @@ def fit_class_offsets(
     offset without which the cross-fitted score is not lower is left at 0, and so are all if together they gain nothing. So
     argmax never becomes worse on paper only. A class that no case has keeps 0.
 
-    Each case is seen once. Kept of it are the logits, in single precision, of those voxels that some offsets can move: at most
-    2.5 GiB in all; where more would be needed, every second voxel is dropped until they fit, with a warning.
+    Each case is seen once, in slabs of a million voxels. Kept of it are the logits, in single precision, of those voxels that
+    some offsets can move: at most 2.5 GiB in all; where more would be needed, every second voxel is dropped until they fit, with
+    a warning. Beside that and the case itself nothing grows with the size or the number of the cases.
 
     Args:
         cases: yields (logits, labels) per case: logits (C, ...) on any device, or (1, ...) for two classes (the logit of class
@@ -59,8 +58,8 @@ def fit_class_offsets(
 
     Returns:
         `ClassOffsets`, whose ``fitted_on`` says: ``cases``, ``voxels``, ``score``, ``pooled``, ``folds``, ``before`` and
-        ``after`` (score per class on these cases, None where it has none), ``cross_fitted_gain`` (of the foreground mean, 0 or
-        more) and ``software``.
+        ``after`` (score per class on these cases, None where it has none), ``confusion_before`` and ``confusion_after`` (pooled
+        over the cases, rows are true classes), ``cross_fitted_gain`` (of the foreground mean, 0 or more) and ``software``.
 
     Raises:
         ValueError: there is no case, a case is no case of C classes, a label is no class; an argument is out of range.
@@ -80,37 +79,86 @@ def fit_class_offsets(
         >>> offsets.fitted_on["before"], offsets.fitted_on["after"], offsets.fitted_on["cross_fitted_gain"]
         ([0.5, 0.0], [1.0, 1.0], 1.0)
     """
-    if num_classes < 2:
-        raise ValueError(f"num_classes: found {num_classes}, expected 2 or more")
-    if score not in ("iou", "dice"):
-        raise ValueError(f"score: found {score!r}, expected 'iou' or 'dice'")
-    if folds < 2:
-        raise ValueError(f"folds: found {folds}, expected 2 or more")
-    votes = _collected(cases, num_classes, ignore_index, progress)
-    goal = _Goal(score, pooled)
-    zeros = [0.0] * num_classes
-    before = np.stack([case.confusion(zeros) for case in votes])
-    gain, free = _cross_fitted(votes, goal, before, folds=min(folds, len(votes)), progress=progress)
-    offsets = _searched(votes, goal, num_classes, free)
-    after = np.stack([case.confusion(offsets) for case in votes])
+    _expect_options(num_classes, score, folds)
+    votes = Votes(num_classes, ignore_index)
+    for logits, labels in tqdm(cases, desc="looking at cases", unit="case", disable=None if progress else True):
+        votes.add(logits, labels)
+    found = AllVotes(votes)
+    if len(found) == 0:
+        raise ValueError("cases: found none, expected at least one")
+    if len(found) == 1:
+        warnings.warn(
+            "found one case, expected two or more: the gain cannot be cross-fitted, all offsets stay 0", stacklevel=2
+        )
+    if found.weight > 1:
+        warnings.warn(
+            f"the offsets are chosen on one in {found.weight} of the voxels that they can move: all of them need more than "
+            f"{MOST_BYTES / 2**30:g} GiB",
+            stacklevel=2,
+        )
+    return fit_votes(found, score, pooled, folds=folds, class_names=class_names, progress=progress)
+
+
+def fit_votes(
+    cases: AllVotes,
+    score: Literal["iou", "dice"] = "iou",
+    pooled: bool = True,
+    folds: int = 5,
+    class_names: Sequence[str] | None = None,
+    progress: bool = True,
+    known: Mapping[str, Any] | None = None,
+) -> ClassOffsets:
+    """`fit_class_offsets`, for cases that have been looked at already; with several processes all of them must call it.
+
+    Args:
+        cases: one or more; with one all offsets stay 0.
+        score: "iou" or "dice".
+        pooled: as for `fit_class_offsets`.
+        folds: parts for the cross-fit.
+        class_names: what the classes are called.
+        progress: show a progress bar.
+        known: what else is known of the fit, in JSON types; put into ``fitted_on``.
+
+    Returns:
+        the same offsets on every process.
+    """
+    _expect_options(cases.num_classes, score, folds)
+    goal, folds = _Goal(score, pooled), min(folds, len(cases))
+    before = _matrices(cases, [0.0] * cases.num_classes)
+    gain, free = _cross_fitted(cases, goal, before, folds=folds, progress=progress)
+    offsets = _searched(cases, range(len(cases)), goal, free)
+    after = _matrices(cases, offsets)
     from .. import __version__
 
     return ClassOffsets(
         offsets,
         class_names,
         {
-            "cases": len(votes),
+            "cases": len(cases),
             "voxels": int(before.sum()),
+            **({"one_in": cases.weight} if cases.weight > 1 else {}),
             "score": score,
             "pooled": pooled,
-            "folds": min(folds, len(votes)),
+            "folds": folds,
             "before": goal.per_class(before),
             "after": goal.per_class(after),
+            "confusion_before": before.sum(0).tolist(),
+            "confusion_after": after.sum(0).tolist(),
             # on all cases together the best offsets may be 0 where those of the folds were not
             "cross_fitted_gain": gain if any(offsets) else 0.0,
+            **(known or {}),
             "software": f"monai_margincal {__version__}",
         },
     )
+
+
+def _expect_options(num_classes: int, score: str, folds: int) -> None:
+    if num_classes < 2:
+        raise ValueError(f"num_classes: found {num_classes}, expected 2 or more")
+    if score not in ("iou", "dice"):
+        raise ValueError(f"score: found {score!r}, expected 'iou' or 'dice'")
+    if folds < 2:
+        raise ValueError(f"folds: found {folds}, expected 2 or more")
 
 
 class _Goal:
@@ -145,35 +193,17 @@ class _Goal:
         return iou if self.score == "iou" else 2 * iou / (1 + iou)
 
 
-def _collected(cases: Iterable[Any], num_classes: int, ignore_index: int | None, progress: bool) -> list[CaseVotes]:
-    votes: list[CaseVotes] = []
-    bar = tqdm(cases, desc="looking at cases", unit="case", disable=None if progress else True)
-    for number, case in enumerate(bar):
-        logits, labels = case
-        votes.append(case_votes(logits, labels, num_classes, ignore_index=ignore_index, where=f"case {number}"))
-        # what comes later is thinned as much as what is there
-        while votes[-1].weight < votes[0].weight:
-            votes[-1].thin()
-        while sum(one.num_bytes for one in votes) > MOST_BYTES:
-            for one in votes:
-                one.thin()
-    if not votes:
-        raise ValueError("cases: found none, expected at least one")
-    if votes[0].weight > 1:
-        warnings.warn(
-            f"the offsets are chosen on one in {votes[0].weight} of the voxels that they can move: all of them need more than "
-            f"{MOST_BYTES / 2**30:g} GiB",
-            stacklevel=3,
-        )
-    return votes
+def _matrices(cases: AllVotes, offsets: Sequence[float]) -> np.ndarray:
+    """Confusion matrices of all cases (N, C, C)."""
+    return cases.matrices(lambda _, case: case.confusion(offsets))
 
 
-def _searched(votes: Sequence[CaseVotes], goal: _Goal, num_classes: int, free: Sequence[int]) -> list[float]:
-    """Offsets, found class by class; those of classes that are not free stay 0."""
-    offsets = [0.0] * num_classes
-    for _ in range(_ROUNDS if num_classes > 2 else 1):
+def _searched(cases: AllVotes, numbers: Sequence[int], goal: _Goal, free: Sequence[int]) -> list[float]:
+    """Offsets for some of the cases, found class by class; those of classes that are not free stay 0."""
+    offsets = [0.0] * cases.num_classes
+    for _ in range(_ROUNDS if cases.num_classes > 2 else 1):
         for k in free:
-            quality = goal(np.stack([case.confusions(offsets, k) for case in votes]))
+            quality = goal(cases.matrices(lambda _, case, k=k: case.confusions(offsets, k), numbers))  # type: ignore[misc]
             best = np.flatnonzero(quality >= quality.max() - _EQUAL)
             # among equals the one nearest to where it was, which is 0 at first
             offsets[k] = min((_VALUES[place] for place in best), key=lambda value: abs(value - offsets[k]))
@@ -181,28 +211,24 @@ def _searched(votes: Sequence[CaseVotes], goal: _Goal, num_classes: int, free: S
 
 
 def _cross_fitted(
-    votes: Sequence[CaseVotes], goal: _Goal, before: np.ndarray, folds: int, progress: bool
+    cases: AllVotes, goal: _Goal, before: np.ndarray, folds: int, progress: bool
 ) -> tuple[float, list[int]]:
     """Gain on cases that the offsets were not chosen on, and the classes whose offsets contribute to it."""
-    num_classes = before.shape[-1]
-    if len(votes) < 2:
-        warnings.warn(
-            "found one case, expected two or more: the gain cannot be cross-fitted, all offsets stay 0", stacklevel=3
-        )
+    num_classes, numbers = cases.num_classes, range(len(cases))
+    if len(cases) < 2:
         return 0.0, []
     # a class that no case has would be used as a place to put other classes' false positives
     every = [k for k in range(1, num_classes) if before[:, k].any()]
     fitted: list[list[float]] = []
     for fold in tqdm(range(folds), desc="cross-fitting", unit="fold", disable=None if progress else True):
-        fitted.append(_searched([c for n, c in enumerate(votes) if n % folds != fold], goal, num_classes, every))
+        fitted.append(_searched(cases, [n for n in numbers if n % folds != fold], goal, every))
     plain = float(goal(before))
 
     def gain(classes: Sequence[int]) -> float:
-        left_out = [
-            case.confusion([fitted[n % folds][k] if k in classes else 0.0 for k in range(num_classes)])
-            for n, case in enumerate(votes)
-        ]
-        return float(goal(np.stack(left_out))) - plain
+        def left_out(number: int, case: CaseVotes) -> np.ndarray:
+            return case.confusion([fitted[number % folds][k] if k in classes else 0.0 for k in range(num_classes)])
+
+        return float(goal(cases.matrices(left_out))) - plain
 
     kept = [k for k in every if any(offsets[k] for offsets in fitted)]
     best = gain(kept)

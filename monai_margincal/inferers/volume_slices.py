@@ -16,9 +16,7 @@ from monai.data import MetaTensor
 from monai.inferers import Inferer, sliding_window_inference
 from monai.utils import BlendMode, ensure_tuple_rep
 
-from ..decisions.class_offsets import ClassOffsets
-from ..decisions.decide_class import Offsets, as_class_offsets
-from ..ops import class_dtype, largest_class
+from ..decisions.decide_class import Offsets, as_class_offsets, decided_classes
 
 
 class VolumeSliceInferer(Inferer):
@@ -39,8 +37,9 @@ class VolumeSliceInferer(Inferer):
         overlap: share of a window that its neighbour covers too, in [0, 1); only used for planes larger than ``roi_size``.
         mode: how overlapping windows are blended, "gaussian" (less weight near a window's edge) or "constant".
         device: where the output volume is assembled; by default where the input is. "cpu" keeps a large output off the GPU.
-        decide: give the class of every voxel instead of its logits: True takes the largest logit; `ClassOffsets`, one number per
-            class or the path of their JSON file the largest sum of logit and offset.
+        decide: give the class of every voxel instead of its logits: True takes the largest logit (class 1 where a network
+            of one logit gives more than 0); `ClassOffsets`, one number per class or the path of their JSON file the largest sum
+            of logit and offset.
         channels_last: hand planes to the network in channels-last memory, which convolutions on GPUs in half precision want
             (give the network the same layout: ``network.to(memory_format=torch.channels_last)``).
 
@@ -132,7 +131,7 @@ class VolumeSliceInferer(Inferer):
                 batch = slice(first, min(first + self.sw_batch_size, depth))
                 planes = self._planes(slices[..., batch].movedim(-1, 0), window, network)
                 if self.decide:
-                    planes = _decided(planes, self.offsets)
+                    planes = decided_classes(planes, self.offsets)
                 if stacked is None:
                     # slices first: a batch is then one contiguous block of memory
                     shape = (volume.shape[0], depth, *planes.shape[1:])
@@ -164,9 +163,3 @@ class VolumeSliceInferer(Inferer):
             mode=self.mode,
         )
         return cast(torch.Tensor, blended)  # one tensor in, one tensor out
-
-
-def _decided(logits: torch.Tensor, offsets: ClassOffsets | None) -> torch.Tensor:
-    """Class with the largest logit, or sum of logit and offset, (n, K, x, y) -> (n, 1, x, y), the first of equal ones."""
-    decided = largest_class(logits) if offsets is None else offsets(logits)
-    return decided[:, None].to(class_dtype(logits.shape[1]))

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import monai_margincal.decisions.fit as fit
 from monai_margincal.decisions import ClassOffsets, fit_class_offsets
-from monai_margincal.decisions.case_votes import GRID, case_votes
+from monai_margincal.decisions import votes as collected
+from monai_margincal.decisions.case_votes import GRID
+from monai_margincal.decisions.votes import AllVotes, Votes
 
 # steps of a tenth put logits exactly where the grid decides; the odd ones lie between
 LOGIT = st.one_of(st.integers(-60, 60).map(lambda tenth: tenth / 10), st.floats(-6, 6, width=32))
@@ -29,6 +31,13 @@ def cases(draw, classes=CLASSES, most=4):
         labels = draw(st.lists(st.integers(0, c - 1), min_size=n, max_size=n))
         found.append((torch.tensor(logits, dtype=torch.float32), torch.tensor(labels)))
     return c, found
+
+
+def looked_at(found, classes):
+    votes = Votes(classes)
+    for logits, labels in found:
+        votes.add(logits, labels)
+    return AllVotes(votes)
 
 
 def matrix(decided, labels, classes):
@@ -54,7 +63,7 @@ def foreground(matrices, dice=False):
 def test_what_is_kept_of_a_case_gives_its_matrix_under_any_offsets(given):
     classes, found = given
     logits, labels = found[0]
-    votes = case_votes(logits, labels, classes, None, "case")
+    (votes,) = looked_at(found[:1], classes).votes.cases
     generator = np.random.default_rng(0)
     for _ in range(4):
         offsets = [0.0, *generator.choice(GRID.numpy(), classes - 1).tolist()]
@@ -71,8 +80,8 @@ def test_what_is_kept_of_a_case_gives_its_matrix_under_any_offsets(given):
 @given(given=cases(classes=st.just(2)), score=st.sampled_from(["iou", "dice"]))
 def test_two_classes_are_exact(given, score):
     _, found = given
-    votes = [case_votes(logits, labels, 2, None, "case") for logits, labels in found]
-    offsets = fit._searched(votes, fit._Goal(score, pooled=True), 2, [1])
+    votes = looked_at(found, 2)
+    offsets = fit._searched(votes, range(len(found)), fit._Goal(score, pooled=True), [1])
     best = max(
         foreground([matrix(ClassOffsets([0, b])(x, dim=0), y, 2) for x, y in found], score == "dice")
         for b in GRID.tolist()
@@ -85,10 +94,9 @@ def test_two_classes_are_exact(given, score):
 @given(given=cases(), score=st.sampled_from(["iou", "dice"]), pooled=st.booleans())
 def test_the_score_on_the_cases_never_falls(given, score, pooled):
     classes, found = given
-    votes = [case_votes(logits, labels, classes, None, "case") for logits, labels in found]
-    goal = fit._Goal(score, pooled)
-    offsets = fit._searched(votes, goal, classes, list(range(1, classes)))
-    scores = [float(goal(np.stack([case.confusion(o) for case in votes]))) for o in ([0.0] * classes, offsets)]
+    votes, goal = looked_at(found, classes), fit._Goal(score, pooled)
+    offsets = fit._searched(votes, range(len(found)), goal, list(range(1, classes)))
+    scores = [float(goal(fit._matrices(votes, o))) for o in ([0.0] * classes, offsets)]
     assert scores[1] >= scores[0]
 
 
@@ -173,8 +181,7 @@ def test_ignored_voxels_and_shapes():
 def test_thinned_to_what_memory_allows(monkeypatch):
     found = list(lesions(6, shift=4.0, n=50_000))
     everything = fit_class_offsets(found, 2, progress=False)
-    needed = sum(case_votes(x, y, 2, None, "case").num_bytes for x, y in found)
-    monkeypatch.setattr(fit, "MOST_BYTES", needed // 3)
+    monkeypatch.setattr(collected, "MOST_BYTES", looked_at(found, 2).votes.num_bytes // 3)
     with pytest.warns(
         UserWarning, match="the offsets are chosen on one in 4 of the voxels that they can move: all of them"
     ):

@@ -223,3 +223,15 @@ def test_it_decides_with_offsets_as_whole_logits_would(form, tmp_path):
     assert not torch.equal(decided, VolumeSliceInferer(decide=True)(volume, network))
     with pytest.raises(ValueError, match="expected 2 classes"):
         VolumeSliceInferer(decide=[0.0, 1.0])(volume, network)
+
+
+def test_a_network_of_one_logit_is_decided_at_zero():
+    """What is trained with a sigmoid: class 1 against 0."""
+    volume = torch.randn(1, 1, 6, 5, 4)
+    decided = VolumeSliceInferer(decide=True)(volume, IDENTITY)
+    assert decided.dtype == torch.uint8
+    assert torch.equal(decided == 1, volume > 0)
+    shifted = VolumeSliceInferer(decide=[0.0, 0.75])(volume, IDENTITY)
+    assert torch.equal(shifted == 1, volume + 0.75 > 0)
+    with pytest.raises(ValueError, match="expected 3 classes"):
+        VolumeSliceInferer(decide=[0.0, 1.0, 1.0])(volume, IDENTITY)
