@@ -1,0 +1,97 @@
+"""Every block of code on the pages for beginners runs as it stands; only the reader's own files are put in place before it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from monai.bundle import ConfigParser
+
+from monai_margincal.cli import main
+from monai_margincal.metrics import DatasetIoUHandler
+from monai_margincal.samples import sample_dir
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(path for folder in ("start", "howto") for path in (DOCS / folder).glob("*.md"))
+LUNG = Path(sample_dir("lung_ct"))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def _files(*cases: str) -> list[dict[str, str]]:
+    return [{kind[:-1]: str(LUNG / kind / f"{case}.nii.gz") for kind in ("images", "labels")} for case in cases]
+
+
+def _patches() -> Callable[..., Any]:
+    from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, RandCropByPosNegLabeld
+
+    crop = RandCropByPosNegLabeld("label", "label", spatial_size=(32, 32, 8), num_samples=4)
+    return Compose([LoadImaged("label"), EnsureChannelFirstd("label"), crop])
+
+
+#: what the reader has: names in the page's code
+READERS_OWN: dict[str, Callable[[], dict[str, Any]]] = {
+    "script": lambda: {"train_files": _files("lung2"), "val_files": _files("lung1", "lung2"), "epochs": 1},
+    "patches": lambda: {"train_files": _files("lung2"), "train_transforms": _patches()},
+}
+
+
+@pytest.fixture
+def in_labels_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(LUNG / "labels", tmp_path / "labels")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+def test_python_runs(page: Path, in_labels_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = READERS_OWN.get(page.stem, dict)()
+    for code in blocks(page, "python"):
+        exec(compile(code, page.name, "exec"), names)
+        # what a line prints stands behind it, where the page says so
+        expected = re.findall(r"^print\(.*\)  # ([\w.]+)$", code, flags=re.MULTILINE)
+        found = capsys.readouterr().out
+        for text in expected:
+            assert text in found.replace("tensor(", "").replace(".)", ""), code
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "bash")], ids=lambda page: page.stem)
+def test_commands_run(page: Path, in_labels_folder: Path) -> None:
+    commands = [line for block in blocks(page, "bash") for line in block.strip().splitlines()]
+    own = [shlex.split(line)[1:] for line in commands if line.startswith("margincal ")]
+    for words in own:
+        assert main(words) == 0, words
+    assert len(own) == len(commands) or page.stem == "bundle"
+
+
+def test_the_bundle_of_the_page_has_the_loss_and_the_metric(tmp_path: Path) -> None:
+    config: dict[str, Any] = {"output_dir": str(tmp_path), "train": {"dataset": {"data": _files("lung1", "lung2")}}}
+    for block in blocks(DOCS / "start" / "bundle.md", "json"):
+        config.update({key.replace("#", "_"): value for key, value in json.loads(block).items()})
+    parser = ConfigParser(config)
+    loss = parser.get_parsed_content("loss")
+    assert type(loss).__name__ == "MarginCalibrationTverskyLoss"
+    assert parser.get_parsed_content("class_counts").counts.tolist() == [2 * 192 * 192 * 24 - 837 - 24644, 837 + 24644]
+    assert isinstance(parser.get_parsed_content("validate_key_metric")["val_iou"], DatasetIoUHandler)
+
+
+def test_scans_of_the_table_are_found(tmp_path: Path) -> None:
+    """Each row of the page's table names keys that the inference has; the patterns fit the layouts that it says."""
+    from monai_margincal.datasets import folder_datalist
+
+    page = (DOCS / "start" / "segment.md").read_text(encoding="utf-8")
+    patterns = re.findall(r'--image_pattern "([^"]+)"', page)
+    assert patterns == ["{case}.*", "{case}"]
+    shutil.copy(LUNG / "images" / "lung1.nii.gz", tmp_path / "NAME.nii.gz")
+    (tmp_path / "series").mkdir()
+    assert [item["case"] for item in folder_datalist(tmp_path, patterns[0], None)] == ["NAME"]
+    assert [item["case"] for item in folder_datalist(tmp_path, patterns[1], None)] == ["series"]
