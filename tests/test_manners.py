@@ -18,9 +18,12 @@ ALLOWED = {
     "ctx.save_for_backward",
     # torch's own operators and autograd functions take everything by position
     "torch.ops.margincal.margin_calibration",
+    "torch.ops.margincal.margin_overlap",
+    "torch.ops.margincal.margin_overlap_backward",
     "TransformableLoss.apply",
     "TransformableGradient.apply",
     "_MarginCalibration.apply",
+    "_MarginOverlap.apply",
 }
 #: Triton compiles functions that call each other with the addresses and sizes of everything they touch.
 KERNELS = {"ops/triton_kernels.py", "ops/triton_launch.py"}

@@ -1,21 +1,20 @@
 """Margin calibration together with an overlap loss: the compounds of the paper's best rows.
 
-Both parts see the same voxels: an ignored voxel has probability 0 and target 0 in every channel of the overlap part, put
-there by selection, so that NaN logits in it reach neither the value nor a gradient. Ignored is not absent: what has no voxel
-that counts takes no part in the mean of the overlap part.
+Both parts see the same voxels, and read them together, once in each pass: beside the logits a training step holds their gradient
+and little else. With ``lambda_margin=0`` what remains is the overlap loss alone, computed in the same way. An ignored voxel has
+probability 0 and target 0 in every channel of the overlap part. Ignored is not absent: what has no voxel that counts takes no
+part in the mean of the overlap part.
 """
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.modules.loss import _Loss
 
-from ..ops.targets import plain_tensor
-from ._targets import one_hot_target
+from ..ops import margin_overlap
 from .margin_calibration import MarginCalibrationLoss
 from .margin_options import MarginOptions, shows_margin_options
 from .overlap import OverlapLoss
@@ -26,24 +25,23 @@ if TYPE_CHECKING:
 __all__ = ["MarginCalibrationDiceLoss", "MarginCalibrationTverskyLoss"]
 
 
-class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
-    """The margin-calibrated log-loss and an overlap loss of probabilities, on the same voxels."""
+class _MarginCalibrationOverlapLoss(_Loss):
+    """The margin-calibrated log-loss and an overlap loss of probabilities, on the same voxels and in one pass over them."""
 
-    lambda_margin: float
-
-    def __init__(self, margin: MarginCalibrationLoss, overlap: OverlapLoss) -> None:
+    def __init__(self, lambda_margin: float, margin: MarginCalibrationLoss, overlap: OverlapLoss) -> None:
         super().__init__(reduction=margin.reduction)
         if self.reduction == "none":
             raise ValueError(
                 "reduction='none' has no meaning for a sum of a loss per voxel and a loss per class: expected 'mean' or 'sum'"
             )
+        # as a float: a compiled script tells integers from floats
+        self.lambda_margin = float(lambda_margin)
         self.margin_calibration = margin
         self.overlap = overlap
 
-    @property
-    @abc.abstractmethod
     def _lambda_overlap(self) -> float:
         """Weight of the overlap part."""
+        raise NotImplementedError
 
     def forward(
         self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None = None
@@ -61,40 +59,59 @@ class _MarginCalibrationOverlapLoss(_Loss, abc.ABC):
         Raises:
             ValueError: as `MarginCalibrationLoss.forward`.
         """
-        input, target = plain_tensor(input), plain_tensor(target)
-        # first, because it refuses a wrong target
-        margin = self.margin_calibration(input, target, class_mask)
-        overlap = self.overlap(*self._masked(input, target, class_mask))
-        return self.lambda_margin * margin + self._lambda_overlap * overlap
-
-    def _masked(
-        self, input: torch.Tensor, target: torch.Tensor, class_mask: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Probabilities and labels, both 0 where a voxel or a class does not count, and which classes of which cases count.
-
-        The channels are those of the overlap part, (B, N or N - 1, *spatial): without the background where it is left out.
-        """
         margin = self.margin_calibration
-        labels, valid = one_hot_target(input, target, margin.ignore_index, margin.to_onehot_y, check=False)
-        annotated = None
-        if class_mask is not None:
-            annotated = class_mask.view(*class_mask.shape, *(1,) * (input.ndim - 2))
-            valid = valid & (annotated.sum(dim=1, keepdim=True) >= 2)
-            labels = labels.masked_fill(~(annotated & valid), 0)
-        logits = torch.where(valid, input.to(labels.dtype), 0.0)
-        counted = valid.flatten(1).any(dim=1, keepdim=True)
-        if input.shape[1] == 1:
-            # one channel is the foreground alone, as in MONAI's overlap losses
-            probabilities, labels = torch.sigmoid(logits), labels[:, 1:]
-            return torch.where(valid, probabilities, 0.0), labels, counted
-        if class_mask is None or annotated is None:
-            counted, seen = counted.expand(input.shape[:2]), valid
+        reduction = "sum" if margin.global_mean else margin.reduction
+        squared = self.overlap.order == 2
+        minimum = self.overlap.soft_label and not squared
+        with_margin = self.lambda_margin != 0
+        if torch.jit.is_scripting():
+            loss, valid, sums, voxels = torch.ops.margincal.margin_overlap(
+                input,
+                target,
+                margin.margin_negative,
+                margin.margin_positive,
+                margin.false_positive_weight(input),
+                margin.positive_weight,
+                class_mask,
+                margin.base_e,
+                margin.include_background,
+                margin.ignore_index,
+                reduction,
+                margin.to_onehot_y,
+                margin.classes_in_messages,
+                margin.backend,
+                squared,
+                minimum,
+                with_margin,
+            )
         else:
-            logits = logits.masked_fill(~annotated & valid, -torch.inf)
-            counted, seen = counted & class_mask, valid & annotated
-        probabilities = torch.where(seen, torch.softmax(logits, dim=1), 0.0)
-        first = 0 if margin.include_background else 1
-        return probabilities[:, first:], labels[:, first:], counted[:, first:]
+            loss, valid, sums, voxels = margin_overlap(
+                input,
+                target,
+                margin.margin_negative,
+                margin.margin_positive,
+                negative_weight=margin.false_positive_weight(input),
+                positive_weight=margin.positive_weight,
+                class_mask=class_mask,
+                base_e=margin.base_e,
+                include_background=margin.include_background,
+                ignore_index=margin.ignore_index,
+                reduction=reduction,
+                only_indices=margin.to_onehot_y,
+                names=margin.classes_in_messages,
+                backend=margin.backend,
+                squared=squared,
+                minimum=minimum,
+                with_margin=with_margin,
+            )
+        loss = margin.over_ranks(loss, valid)
+        counted = (voxels > 0).unsqueeze(1).expand(sums.shape[0], sums.shape[2])
+        # one channel is the foreground alone, as in MONAI's overlap losses
+        first = 1 if input.shape[1] == 1 or not margin.include_background else 0
+        if class_mask is not None and input.shape[1] > 1:
+            counted = counted & class_mask
+        overlap = self.overlap(sums[:, :, first:], counted[:, first:]).to(loss.dtype)
+        return self.lambda_margin * loss + self._lambda_overlap() * overlap
 
 
 class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
@@ -165,11 +182,9 @@ class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):
             weight=weight,
             reduction=margin_part.reduction,
         )
-        super().__init__(margin_part, overlap)
-        self.lambda_margin = lambda_margin
-        self.lambda_dice = lambda_dice
+        super().__init__(lambda_margin, margin_part, overlap)
+        self.lambda_dice = float(lambda_dice)
 
-    @property
     def _lambda_overlap(self) -> float:
         return self.lambda_dice
 
@@ -233,15 +248,12 @@ class MarginCalibrationTverskyLoss(_MarginCalibrationOverlapLoss):
             smooth_nr=smooth_nr,
             smooth_dr=smooth_dr,
             soft_label=soft_label,
-            decoupled=False,
             batch=batch,
             reduction=margin_part.reduction,
         )
-        super().__init__(margin_part, overlap)
-        self.lambda_margin = lambda_margin
-        self.lambda_tversky = lambda_tversky
+        super().__init__(lambda_margin, margin_part, overlap)
+        self.lambda_tversky = float(lambda_tversky)
 
-    @property
     def _lambda_overlap(self) -> float:
         return self.lambda_tversky
 

@@ -194,9 +194,7 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
                 annotate; a margin or weight was set to something negative or not finite (looked at on a CPU). The GPU
                 kernels do not wait to tell a wrong label: the loss is NaN, and the error comes with the next call.
         """
-        negative_weight = self.negative_weight
-        if self.negative_weight_is_mean and negative_weight.shape[0] == 1 and input.ndim > 1:
-            negative_weight = negative_weight / max(input.shape[1], 2)
+        negative_weight = self.false_positive_weight(input)
         reduction = "sum" if self.global_mean else self.reduction
         if torch.jit.is_scripting():
             loss, valid = torch.ops.margincal.margin_calibration(
@@ -232,6 +230,17 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
                 names=self.classes_in_messages,
                 backend=self.backend,
             )
+        return self.over_ranks(loss, valid)
+
+    def false_positive_weight(self, input: torch.Tensor) -> torch.Tensor:
+        """``negative_weight``, divided by the number of classes where it is their mean and only the logits tell how many."""
+        negative_weight = self.negative_weight
+        if self.negative_weight_is_mean and negative_weight.shape[0] == 1 and input.ndim > 1:
+            negative_weight = negative_weight / max(input.shape[1], 2)
+        return negative_weight
+
+    def over_ranks(self, loss: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        """The loss as it is, or with ``global_mean`` a sum over ``valid`` voxels by the mean number of them per process."""
         if self.global_mean:
             voxels = torch.ops.margincal.mean_over_ranks(valid).to(loss.dtype)
             loss = loss / torch.where(voxels > 0, voxels, torch.ones_like(voxels))

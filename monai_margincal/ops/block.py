@@ -58,6 +58,7 @@ class Workspace:
         voxels: int,
         base_e: bool,
         gradient_scale: torch.Tensor | None,
+        only_softmax: bool = False,
     ) -> None:
         self.dtype = terms.margin_negative.dtype
         self.classes = terms.margin_negative.shape[0]
@@ -65,7 +66,9 @@ class Workspace:
         self.unit = 1.0 if base_e else math.log(2.0)
         self.terms = terms
         voxels = min(voxels, max(1, logits.numel() // max(1, logits.shape[1])))
-        self.buffers = torch.empty(5, self.classes * voxels, dtype=self.dtype, device=logits.device)
+        self.buffers = torch.empty(
+            1 if only_softmax else 5, self.classes * voxels, dtype=self.dtype, device=logits.device
+        )
         self.negative_offset = -self.unit * terms.margin_negative
         self.positive_offset = -self.unit * terms.margin_positive
         scale = terms.negative_weight.new_ones(()) if gradient_scale is None else gradient_scale.to(self.dtype)
@@ -85,24 +88,43 @@ class Workspace:
         *,
         holds_indices: bool,
         want_gradient: bool,
+        softmax: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Loss (b, 1, L) and gradient (b, N, L) of one block; the gradient lives in a buffer of this workspace."""
+        """Loss (b, 1, L) and gradient (b, N, L) of one block; the gradient lives in a buffer of this workspace.
+
+        ``softmax`` (b, C, L) is filled with the probabilities, whatever they are in voxels that do not count.
+        """
         step = self._soft if not holds_indices else self._two_classes if self.classes == 2 else self._hard
         # clamped from the start only where a look at the result would have to wait for the device
-        buffers = self._load(logits, valid, annotated, clamp=not self.on_cpu)
-        losses, slopes = step(buffers, labels, valid, annotated, want_gradient=want_gradient)
-        if self.on_cpu and not float(losses.sum()) < self.largest / 4:  # NaN included
-            buffers = self._load(logits, valid, annotated, clamp=True)
+        buffers = _Buffers(*self._views(logits))
+        for clamp in (not self.on_cpu, True):
+            scores = self._load(logits, valid, annotated, clamp)
+            if softmax is not None:
+                torch.softmax(scores, dim=1, out=softmax)
             losses, slopes = step(buffers, labels, valid, annotated, want_gradient=want_gradient)
+            if clamp or float(losses.sum()) < self.largest / 4:  # not so for NaN
+                break
         return losses, slopes if slopes is None else slopes[:, -logits.shape[1] :]
+
+    def softmax(
+        self,
+        logits: torch.Tensor,
+        valid: torch.Tensor | None,
+        annotated: torch.Tensor | None,
+        out: torch.Tensor,
+    ) -> None:
+        """Fill ``out`` (b, C, L) with the probabilities of a block, and compute nothing else."""
+        for clamp in (not self.on_cpu, True):
+            torch.softmax(self._load(logits, valid, annotated, clamp), dim=1, out=out)
+            if clamp or not math.isnan(float(out.sum())):
+                break
 
     def _load(
         self, logits: torch.Tensor, valid: torch.Tensor | None, annotated: torch.Tensor | None, clamp: bool
-    ) -> _Buffers:
-        size = logits.numel() // logits.shape[1] * self.classes
-        shape = (logits.shape[0], self.classes, size // (logits.shape[0] * self.classes))
-        buffers = _Buffers(*(self.buffers[i, :size].view(shape) for i in range(5)))
-        scores = buffers.scores
+    ) -> torch.Tensor:
+        """The scores of a block, in the first of the buffers."""
+        scores = self._views(logits)[0]
+        shape = scores.shape
         if logits.shape[1] == 1:
             scores[:, 0] = 0
             scores[:, 1:].copy_(logits.reshape(shape[0], 1, shape[2]))
@@ -119,7 +141,13 @@ class Workspace:
             scores.masked_fill_(ignored, 0)
             scores[:, :1].masked_fill_(ignored, 2)
             scores[:, 1:2].masked_fill_(ignored, 1)
-        return buffers
+        return scores
+
+    def _views(self, logits: torch.Tensor) -> list[torch.Tensor]:
+        """The buffers, each (b, C, L)."""
+        size = logits.numel() // logits.shape[1] * self.classes
+        shape = (logits.shape[0], self.classes, size // (logits.shape[0] * self.classes))
+        return [buffer[:size].view(shape) for buffer in self.buffers]
 
     def _top_two(self, buffers: _Buffers) -> None:
         """Turn scores into margins, and mark the classes of the largest and of the second largest score with 1 among zeros.

@@ -10,10 +10,22 @@ import torch
 
 from ..extras import install_command
 from .block import ClassTerms
-from .blockwise import TargetForm, blockwise_loss, count_valid
+from .blockwise import blockwise_loss
 from .targets import holds_class_indices, with_channel
+from .voxel_blocks import TargetForm, count_valid
 
-__all__ = ["Options", "backward_pass", "check_shapes", "chosen_backend", "empty_results", "forward_pass"]
+__all__ = [
+    "Options",
+    "backward_pass",
+    "check_shapes",
+    "check_values",
+    "chosen_backend",
+    "compute_dtype",
+    "empty_results",
+    "forward_pass",
+    "kernels_for",
+    "prepared",
+]
 
 _REDUCTIONS = ("none", "mean", "sum")
 _BACKENDS = ("auto", "eager", "triton")
@@ -45,8 +57,8 @@ def forward_pass(
     holds_indices = check_shapes(input, target, tensors, class_mask, options=options)
     if input.device.type == "meta":
         return empty_results(input, options.reduction)
-    _check_values(tensors)
-    kernels = _kernels(input, target, holds_indices, options)
+    check_values(tensors)
+    kernels = kernels_for(input, target, holds_indices, options)
     if kernels is not None:
         return kernels.kernel_forward(
             input,
@@ -55,10 +67,10 @@ def forward_pass(
             names=options.names,
             **_for_kernels(class_mask, options),
         )
-    target, form, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
+    target, form, terms = prepared(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
     count = count_valid(input, target, form)
     valid = torch.tensor(count, dtype=torch.int64, device=input.device)
-    loss_map, dtype = None, _compute_dtype(input)
+    loss_map, dtype = None, compute_dtype(input)
     if options.reduction == "none":
         loss_map = torch.empty((input.shape[0], 1, *input.shape[2:]), dtype=dtype, device=input.device)
     share = 1.0 / max(count, 1) if options.reduction == "mean" else 1.0
@@ -92,7 +104,7 @@ def backward_pass(
     if input.device.type == "meta":
         return torch.empty_like(input)
     holds_indices = check_shapes(input, target, tensors, class_mask, options=options)
-    kernels = _kernels(input, target, holds_indices, options)
+    kernels = kernels_for(input, target, holds_indices, options)
     if kernels is not None:
         return kernels.kernel_backward(
             input,
@@ -103,7 +115,7 @@ def backward_pass(
             **_for_kernels(class_mask, options),
         )
     gradient = torch.empty_like(input)
-    target, form, terms = _prepare(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
+    target, form, terms = prepared(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
     scale = grad_loss / valid.clamp_min(1) if options.reduction == "mean" else grad_loss
     blockwise_loss(input, target, form, terms, base_e=options.base_e, gradient=gradient, gradient_scale=scale)
     return gradient
@@ -118,7 +130,7 @@ def chosen_backend(backend: str) -> str:
     return chosen
 
 
-def _kernels(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, options: Options) -> Any:
+def kernels_for(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, options: Options) -> Any:
     """The module with the Triton kernels where they are to be used, else None."""
     chosen = chosen_backend(options.backend)
     if chosen == "eager" or (chosen == "auto" and input.device.type != "cuda"):
@@ -151,7 +163,7 @@ def _for_kernels(class_mask: torch.Tensor | None, options: Options) -> dict[str,
     }
 
 
-def _prepare(
+def prepared(
     input: torch.Tensor,
     target: torch.Tensor,
     tensors: tuple[torch.Tensor, ...],
@@ -161,7 +173,7 @@ def _prepare(
     holds_indices: bool,
 ) -> tuple[torch.Tensor, TargetForm, ClassTerms]:
     """What the blockwise computation works on: every class has its margins and weights, in the dtype of the computation."""
-    num_classes, dtype = max(input.shape[1], 2), _compute_dtype(input)
+    num_classes, dtype = max(input.shape[1], 2), compute_dtype(input)
     terms = ClassTerms(*(tensor.to(device=input.device, dtype=dtype).expand(num_classes) for tensor in tensors))
     if not options.include_background:
         foreground = torch.ones(num_classes, dtype=dtype, device=input.device)
@@ -206,17 +218,17 @@ def check_shapes(
     return holds_indices
 
 
-def _check_values(tensors: tuple[torch.Tensor, ...]) -> None:
+def check_values(tensors: tuple[torch.Tensor, ...]) -> None:
     """Margins and weights may have been changed since they were checked; on a device, looking at them would mean waiting."""
     for name, tensor in zip(ClassTerms._fields, tensors, strict=True):
         if tensor.device.type == "cpu" and not (float(tensor.min()) >= 0 and float(tensor.max()) < math.inf):
             raise ValueError(f"{name} must be finite and >= 0, found {tensor.tolist()}")
 
 
-def _compute_dtype(input: torch.Tensor) -> torch.dtype:
+def compute_dtype(input: torch.Tensor) -> torch.dtype:
     return torch.promote_types(input.dtype, torch.float32)
 
 
 def empty_results(input: torch.Tensor, reduction: str) -> tuple[torch.Tensor, torch.Tensor]:
     shape = (input.shape[0], 1, *input.shape[2:]) if reduction == "none" else ()
-    return input.new_empty(shape, dtype=_compute_dtype(input)), input.new_empty((), dtype=torch.int64)
+    return input.new_empty(shape, dtype=compute_dtype(input)), input.new_empty((), dtype=torch.int64)

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from monai_margincal import MarginCalibrationLoss
+from monai_margincal import MarginCalibrationLoss, MarginCalibrationTverskyLoss
 from monai_margincal.processes import end_process_group, start_process_group
 
 IGNORED = 255
@@ -66,11 +66,19 @@ def main() -> None:
         MarginCalibrationLoss(class_counts=[900, 90, 10], ignore_index=IGNORED), images, uneven
     )
     value, gradients = averaged_gradients(everywhere, images[mine], uneven[mine])
+    everywhere_value = value.clone()
     torch.testing.assert_close(gradients, expected)
     dist.all_reduce(value)
     torch.testing.assert_close(value / 2, expected_value)
     _, of_local_means = averaged_gradients(local, images[mine], uneven[mine])
     assert not torch.allclose(of_local_means[0], expected[0], rtol=1e-3)
+
+    # both parts in one pass: the margin part is averaged in the same way
+    compound = MarginCalibrationTverskyLoss(
+        1.0, 0.0, class_counts=[900, 90, 10], ignore_index=IGNORED, global_mean=True
+    )
+    of_compound, gradients_of_compound = averaged_gradients(compound, images[mine], uneven[mine])
+    torch.testing.assert_close((of_compound, gradients_of_compound), (everywhere_value, gradients))
 
     # all ranks entirely ignored
     value, gradients = averaged_gradients(everywhere, images[mine], torch.full_like(half[mine], IGNORED))

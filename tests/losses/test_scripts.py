@@ -7,7 +7,7 @@ import io
 import pytest
 import torch
 
-from monai_margincal import MarginCalibrationLoss
+from monai_margincal import MarginCalibrationDiceLoss, MarginCalibrationLoss, MarginCalibrationTverskyLoss
 
 
 def assert_scripted_like_eager(module: torch.nn.Module, logits: torch.Tensor, *arguments) -> None:
@@ -71,6 +71,23 @@ def test_errors_come_through():
     scripted = torch.jit.script(MarginCalibrationLoss(margins=0.0))
     with pytest.raises(RuntimeError, match=r"label value\(s\) 255, expected class ids \[0, 1, 2\]"):
         scripted(torch.randn(1, 3, 4), torch.full((1, 1, 4), 255))
+
+
+COMPOUNDS = {
+    "dice": (MarginCalibrationDiceLoss, {"weight": [1.0, 2.0, 3.0], "jaccard": True}),
+    "dice squared": (MarginCalibrationDiceLoss, {"squared_pred": True, "batch": True, "weight": 2.0}),
+    "tversky": (MarginCalibrationTverskyLoss, {"include_background": False, "ignore_index": 255}),
+    "tversky, global_mean": (MarginCalibrationTverskyLoss, {"global_mean": True, "soft_label": True}),
+}
+
+
+@pytest.mark.parametrize(("made", "options"), COMPOUNDS.values(), ids=COMPOUNDS.keys())
+def test_compounds(made, options):
+    logits, labels = torch.randn(2, 3, 4, 5), torch.randint(0, 2, (2, 1, 4, 5))
+    loss = made(margins=0.5, **options)
+    assert_scripted_like_eager(loss, logits, labels)
+    assert_scripted_like_eager(loss, logits, torch.nn.functional.one_hot(labels[:, 0], 3).movedim(-1, 1).float())
+    assert_scripted_like_eager(loss, logits, labels, torch.tensor([[True, True, False], [True, True, True]]))
 
 
 class _LosesItsOption(MarginCalibrationLoss):

@@ -247,7 +247,7 @@ def test_backward_twice_through_a_retained_graph():
 @pytest.mark.parametrize("elements", [7, 40, 65536])
 def test_strides_and_block_sizes(monkeypatch, layout, elements, way):
     """Any view gives what its contiguous copy gives, however it is cut into blocks."""
-    monkeypatch.setattr("monai_margincal.ops.blockwise._ELEMENTS_PER_THREAD", elements)
+    monkeypatch.setattr("monai_margincal.ops.voxel_blocks._ELEMENTS_PER_THREAD", elements)
     base = torch.randn(4, 3, 6, 8, 5)
     if layout == "channels last":
         logits = base[..., 0].contiguous(memory_format=torch.channels_last)
