@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..json_files import read_json
+from .groups import require_separate_groups
 
 
 def read_datalist(
@@ -58,8 +59,10 @@ def read_datalist(
     for section in sections:
         if not content.get(section):
             filled = sorted(name for name, cases in content.items() if cases and isinstance(cases, list))
+            folds = any(isinstance(case, dict) and "fold" in case for name in filled for case in content[name])
+            hint = "; its cases have folds, of which `fold` names one for validation" if folds else ""
             raise ValueError(
-                f"{file}: found no case in section {section!r} (sections with cases: {filled}), expected at least one"
+                f"{file}: found no case in section {section!r} (sections with cases: {filled}), expected at least one{hint}"
             )
         if not isinstance(content[section], list):
             raise ValueError(
@@ -82,6 +85,14 @@ def read_datalist(
                     raise ValueError(
                         f"{file}: found {path} in {section_of[path]!r} and in {section!r}, expected it in one of them"
                     )
+    if len(found) > 1:
+        # a group that is split between training and test is as wrong for who only trains
+        sections_of_cases = {
+            section: [case for case in cases if isinstance(case, dict)]
+            for section, cases in content.items()
+            if isinstance(cases, list)
+        }
+        require_separate_groups(sections_of_cases, str(file))
     return found
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..formats import IMAGE_SUFFIXES
+from .groups import assign_groups
 
 _CASE = "{case}"
 _ANY_ENDING = ".*"
@@ -19,6 +20,9 @@ def folder_datalist(
     image: str = "images/{case}.*",
     label: str | None = "labels/{case}.*",
     cases: Sequence[str | int] | str | int | None = None,
+    groups: str | os.PathLike[str] | Mapping[str, str | int] | None = None,
+    group_column: str | None = None,
+    group_pattern: str | None = None,
 ) -> list[dict[str, str]]:
     """List the images of a folder, each with the label of the same case name.
 
@@ -33,15 +37,20 @@ def folder_datalist(
         label: template of the labels, or None for images without labels.
         cases: a name or names: list only these cases, in this order; files of other cases are then not looked at.
             By default all, sorted by name.
+        groups: which cases belong together, such as the scans of a patient: a CSV file or case name -> group, see
+            `monai_margincal.datasets.assign_groups`.
+        group_column: the column of the groups in that file.
+        group_pattern: instead, what case names look like: ``"{group}_*"``.
 
     Returns:
-        one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths.
+        one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths,
+        and with a ``"group"`` where groups are asked for.
 
     Raises:
         TypeError: ``root`` is not a path or a template is not a string.
         FileNotFoundError: ``root`` is not a folder, no file fits a template, or a case of ``cases`` has no image or no label.
         ValueError: a template is not relative or does not hold ``{case}`` exactly once, an image has no label, a label has
-            no image, two files belong to one case, or ``cases`` is empty or names a case twice.
+            no image, two files belong to one case, ``cases`` is empty or names a case twice, or a case has no group.
 
     Example:
         >>> from monai_margincal.datasets import folder_datalist
@@ -72,7 +81,8 @@ def folder_datalist(
                 raise FileNotFoundError(
                     f"no {key} for the cases {_shown(missing)}: nothing in {folder} fits the pattern {template!r} for them"
                 )
-    return [{**{key: found[key][case] for key in templates}, "case": case} for case in wanted]
+    data = [{**{key: found[key][case] for key in templates}, "case": case} for case in wanted]
+    return assign_groups(data, groups, group_column, group_pattern)
 
 
 def _case_names(cases: Sequence[str | int] | str | int) -> list[str]:

@@ -99,3 +99,28 @@ def test_every_wrong_content_is_an_error_that_names_the_file(folder, content):
 def test_the_folder_of_the_list_is_no_list(tmp_path):
     with pytest.raises(ValueError, match=r"expected a data list in JSON"):
         read_datalist(tmp_path)
+
+
+def test_a_group_in_two_sections_is_refused(folder):
+    """Also in one that is not read: what was trained on must not be reported on."""
+    for name in "cd":
+        (folder / f"{name}.nii").touch()
+    case = {name: {"image": f"{name}.nii", "label": f"{name}.nii", "case": name} for name in "abcd"}
+    sections = {"training": [{**case["a"], "group": "p"}], "validation": [{**case["b"], "group": "q"}]}
+    assert read_datalist(write(folder, sections))["training"][0]["group"] == "p"
+    path = write(
+        folder, {**sections, "test": [{**case["c"], "group": "q"}], "labels": {"0": "background"}, "tags": ["x"]}
+    )
+    assert read_datalist(path, ["training"])["training"][0]["case"] == "a"
+    with pytest.raises(
+        ValueError, match=r"list.json: found the group 'q' in 'validation' \('b'\) and in 'test' \('c'\)"
+    ):
+        read_datalist(path)
+
+
+def test_folds_are_pointed_at(folder):
+    path = write(folder, {"training": [{**A, "fold": 0}, {**B, "fold": 1}]})
+    with pytest.raises(
+        ValueError, match="at least one; its cases have folds, of which `fold` names one for validation"
+    ):
+        read_datalist(path)

@@ -243,3 +243,25 @@ def test_a_pattern_may_begin_in_the_folder_itself(tmp_path):
     make(tmp_path, "a.nii", "labels/a.nii", "%b/c.nii")
     assert pairs(folder_datalist(tmp_path, "./{case}.*", "./labels/{case}.*")) == [("a", "a.nii", "a.nii")]
     assert folder_datalist(tmp_path, "./%b/{case}.nii", None)[0]["case"] == "c"
+
+
+def test_groups_of_a_folder(tmp_path):
+    make(
+        tmp_path,
+        *(f"{kind}/{case}.nii" for kind in ("images", "labels") for case in ("p1_left", "p1_right", "p2_left")),
+    )
+    (tmp_path / "cases.csv").write_text("case,age,patient\np1_left,5,01\np1_right,5,01\np2_left,7,02\nmore,7,03\n")
+    asked = (
+        {"groups": tmp_path / "cases.csv"},
+        {"groups": str(tmp_path / "cases.csv"), "group_column": "patient"},
+        {"groups": {"p1_left": "01", "p1_right": "01", "p2_left": "02"}},
+    )
+    for given_groups in asked:
+        assert [item["group"] for item in folder_datalist(tmp_path, **given_groups)] == ["01", "01", "02"]
+    by_pattern = folder_datalist(tmp_path, label=None, cases="p2_left", group_pattern="{group}_*")
+    assert [(item["case"], item["group"]) for item in by_pattern] == [("p2_left", "p2")]
+    (tmp_path / "cases.csv").write_text("case,patient\np1_left,01\n")
+    with pytest.raises(
+        ValueError, match=r"cases.csv: found no group for 'p1_right', 'p2_left', expected one for every case"
+    ):
+        folder_datalist(tmp_path, groups=tmp_path / "cases.csv")

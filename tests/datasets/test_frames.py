@@ -35,7 +35,7 @@ def test_the_sequences_of_a_real_film():
 
 def test_a_list_by_sequence(root, capsys):
     assert main(["datalist", "frames", str(root), "--output", str(root / "list.json")]) == 0
-    assert "9 training, 3 validation, 3 test" in capsys.readouterr().out
+    assert "9 training (3 groups), 3 validation (1 group), 3 test (1 group)" in capsys.readouterr().out
     sections = json.loads((root / "list.json").read_text())
     sides = [{item["group"] for item in items} for items in sections.values()]
     assert [len(groups) for groups in sides] == [3, 1, 1]

@@ -100,3 +100,86 @@ def test_select_cases():
     assert names(select_cases(DATA, "c")) == ["c"]
     with pytest.raises(ValueError, match=r"found \['z'\]"):
         select_cases(DATA, ["z"])
+
+
+def grouped(sizes):
+    return [
+        {"case": f"{group}.{index}", "group": f"g{group}"} for group, size in enumerate(sizes) for index in range(size)
+    ]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=3, max_size=30),
+    shares=st.tuples(st.floats(0.05, 0.4), st.floats(0.05, 0.4)),
+    seed=st.integers(0, 2**32 - 1),
+    shuffle=st.randoms(use_true_random=False),
+)
+def test_groups_are_drawn_whole(sizes, shares, seed, shuffle):
+    data = grouped(sizes)
+    splits = {"training": None, "validation": shares[0], "test": shares[1]}
+    try:
+        parts = split_datalist(data, splits, seed)
+    except ValueError as error:
+        assert "no case is left" in str(error) or "leave only" in str(error)  # noqa: PT017 - only some splits raise
+        return
+    assert sorted(case for part in parts.values() for case in names(part)) == sorted(names(data)), "every case once"
+    owners = {(item["group"], part) for part, items in parts.items() for item in items}
+    assert len(owners) == len(sizes), "every group in one part"
+    left = list(sizes)
+    for part in ("validation", "test"):
+        wanted = max(1, round(splits[part] * len(data)))
+        for group in {item["group"] for item in parts[part]}:
+            left[int(group[1:])] = 0
+        excess = len(parts[part]) - wanted
+        drawn = {sizes[int(item["group"][1:])] for item in parts[part]}
+        if excess < 0:
+            assert 2 * -excess <= min(size for size in left if size)
+        elif excess and len({item["group"] for item in parts[part]}) > 1:
+            assert 2 * excess < min(size for size in (*left, max(drawn)) if size)
+        assert not any(size <= wanted - len(parts[part]) for size in left if size), "nothing left would have fitted"
+    shuffle.shuffle(data)
+    again = split_datalist(data, splits, seed)
+    assert {part: sorted(names(items)) for part, items in again.items()} == {
+        p: sorted(names(i)) for p, i in parts.items()
+    }
+
+
+def test_groups_of_one_case_are_drawn_like_cases():
+    alone = [{**item, "group": item["case"]} for item in DATA]
+    splits = {"training": None, "validation": 0.3, "test": 0.2}
+    for seed in range(5):
+        expected = {part: names(items) for part, items in split_datalist(DATA, splits, seed).items()}
+        assert {part: names(items) for part, items in split_datalist(alone, splits, seed).items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("splits", "message"),
+    [
+        (
+            {"training": None, "validation": ["0.0"]},
+            r"splits: found the group 'g0' in 'validation' \('0.0'\) and in 'training' \('0.1', '0.2'\), expected every group",
+        ),
+        ({"training": ["0.0"], "validation": ["0.1"]}, r"'g0' in 'training' \('0.0'\) and in 'validation' \('0.1'\)"),
+        (
+            {"training": None, "test": 0.2, "validation": ["1.1"]},
+            r"'g1' in 'validation' .* and in 'training or test' \('1.0'\)",
+        ),
+        ({"training": None, "validation": 0.2, "test": 0.2}, "the other parts take all 5 cases, 2 groups for 3 parts"),
+    ],
+)
+def test_a_group_on_two_sides_is_refused(splits, message):
+    with pytest.raises(ValueError, match=message):
+        split_datalist(grouped([3, 2]), splits)
+
+
+def test_names_may_leave_a_part_of_a_group_out():
+    """Where nothing is drawn, what is not named is on no side."""
+    parts = split_datalist(grouped([3, 2]), {"training": ["0.0", "0.1"], "validation": ["1.1"]})
+    assert [names(part) for part in parts.values()] == [["0.0", "0.1"], ["1.1"]]
+    assert names(split_datalist(grouped([3, 2]), {"validation": ["0.0"]})["validation"]) == ["0.0"]
+
+
+def test_all_cases_or_none_have_a_group():
+    with pytest.raises(ValueError, match="data list: found no group for 'b', expected one for every case, as 1 have"):
+        split_datalist([{"case": "a", "group": "p"}, {"case": "b"}], {"training": ["a"], "validation": ["b"]})
