@@ -1,4 +1,4 @@
-"""Write a report on class counts as one self-contained HTML file: frequencies, margins, presence per case.
+"""Write a report on class counts as one self-contained HTML file: frequencies, margins, presence per case, a recipe to paste.
 
 For a report with findings about the label files themselves, use `margincal count PATHS --report FILE`.
 """

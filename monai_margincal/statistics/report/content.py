@@ -17,6 +17,7 @@ from ...findings import Finding
 from ...geometry import axis_codes, axis_order
 from ...margins import class_margins
 from ..problems import find_problems
+from ..recipe_snippets import chosen_recipe
 from ..scan import LabelScan
 
 
@@ -36,7 +37,7 @@ def report_data(
         counts: a `LabelScan` (with geometry and findings) or anything that can be turned into a `ClassCounts`.
         transformed: the same data after the training transforms, in either form; shows the drift of the frequencies.
         findings: what `find_problems` gave; default: what it gives for the scans, nothing for bare counts.
-        tau: scale of the margins that are shown and offered for pasting.
+        tau: scale of the margins that are shown and of those in the snippets.
         upsilon: see `monai_margincal.margins.class_margins`.
         normalization: see `monai_margincal.margins.class_margins`.
         curve_taus: the values of tau that get a curve.
@@ -88,6 +89,7 @@ def report_data(
             for name, values in cases.items()
         },
         "margins": _margins(raw, tau, upsilon, normalization, curve_taus=curve_taus),
+        "recipe": _recipe(raw, after, tau=tau, upsilon=upsilon, normalization=normalization),
         "drift": None if after is None else _drift(raw, after),
         "findings": [finding.to_dict() for finding in findings],
         "geometry": None if scan is None else _geometry(scan),
@@ -117,12 +119,14 @@ def _margins(
         "negative": chosen.negative.tolist(),
         "positive": chosen.positive.tolist(),
         "curves": curves,
-        "config": {
-            "_target_": "monai_margincal.losses.MarginCalibrationLoss",
-            "to_onehot_y": False,
-            "margins": [chosen.negative.tolist(), chosen.positive.tolist()],
-        },
     }
+
+
+def _recipe(raw: ClassCounts, after: ClassCounts | None, **margins: Any) -> dict[str, Any]:
+    try:
+        return {"error": None, **chosen_recipe(raw, after, **margins)}
+    except ValueError as error:
+        return {"error": str(error)}
 
 
 def _drift(raw: ClassCounts, after: ClassCounts) -> dict[str, Any]:

@@ -106,7 +106,6 @@ def render_report(data: dict[str, Any]) -> str:
         margin_curves=_margin_curves(data),
         presence_map=_presence_map(data),
         drift_chart=drift_chart(_labels(data), data["drift"]["ratios"]) if data["drift"] else None,
-        loss_config=json.dumps({"loss": data["margins"].get("config")}, indent=2),
     )
 
 

@@ -17,6 +17,8 @@ from pages.html_check import parse
 from monai_margincal import ClassCounts, class_margins
 from monai_margincal.palette import PAGE
 from monai_margincal.statistics import scan_labels
+from monai_margincal.statistics.recipe import RECIPES
+from monai_margincal.statistics.recipe_snippets import chosen_recipe
 from monai_margincal.statistics.report import render_report, report_data, write_report
 
 CASES = {"case_1": [900, 90, 0], "case_2": [950, 40, 10]}
@@ -34,15 +36,34 @@ def test_numbers_are_those_of_the_counts() -> None:
         assert expected in text
 
 
-def test_pasted_margins_build_the_loss() -> None:
+def test_the_recipe_of_the_rarest_class_is_ready_to_paste() -> None:
     from monai.bundle import ConfigParser
 
-    page = render_report(report_data(COUNTS))
-    pasted = re.search(r"<pre>(.*?)</pre>", page, re.DOTALL)
-    assert pasted is not None
-    config = json.loads(html.unescape(pasted.group(1)))
-    loss = ConfigParser(config).get_parsed_content("loss")
-    assert type(loss).__name__ == "MarginCalibrationLoss"
+    python, bundle = pieces = _pasted(render_report(report_data(COUNTS)))
+    recipe = chosen_recipe(COUNTS)
+    assert pieces == [recipe["python"], recipe["bundle"]]
+    compile(python, "piece", "exec")
+    assert type(ConfigParser(json.loads(bundle)).get_parsed_content("loss")).__name__ == "MarginCalibrationTverskyLoss"
+
+
+def test_the_page_says_which_counts_it_pastes() -> None:
+    text = " ".join(parse(render_report(report_data(COUNTS))).text.split())
+    assert "The rarest class, 2 lesion, has 0.503 % of the voxels (raw counts): the recipe for “below 1 %”." in text
+    assert f"{RECIPES[0].call} , with raw counts" in text
+    seen = ClassCounts([800, 180, 20], source="after RandCropByLabelClassesd (random)")
+    page = render_report(report_data(COUNTS, transformed=seen))
+    text = " ".join(parse(page).text.split())
+    assert "the voxels (raw counts): the recipe for “below 1 %”." in text
+    assert ", with counts after sampling" in text
+    assert json.loads(_pasted(page)[1])["loss"]["class_counts"] == [800, 180, 20]
+    frequent = " ".join(parse(render_report(report_data(ClassCounts([90, 10])))).text.split())
+    assert "the recipe for “2 % and more”." in frequent
+    assert RECIPES[-1].call in frequent
+    assert ", with counts" not in frequent
+
+
+def _pasted(page: str) -> list[str]:
+    return [html.unescape(piece) for piece in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)]
 
 
 def test_page_needs_no_network_and_no_script() -> None:
