@@ -37,7 +37,7 @@ def margin_overlap(
     positive_weight: torch.Tensor,
     *,
     class_mask: torch.Tensor | None = None,
-    base_e: bool = False,
+    base_e: bool = True,
     include_background: bool = True,
     ignore_index: int | None = None,
     reduction: str = "mean",

@@ -17,7 +17,7 @@ from monai.losses import DeepSupervisionLoss, DiceCELoss, DiceLoss, TverskyLoss
 import monai_margincal
 from monai_margincal import ClassCounts, MarginCalibrationLoss
 from monai_margincal.losses import iou_calibrated_margin
-from monai_margincal.ops import margin_calibration
+from monai_margincal.ops import margin_calibration, margin_overlap
 
 BUNDLES = Path(__file__).parents[2] / "bundles"
 
@@ -71,7 +71,7 @@ def test_every_form_of_the_loss_has_the_same_base():
         monai_margincal.calibrated_log_loss,
     ):
         assert inspect.signature(loss).parameters["base"].default == "e"
-    for function in (margin_calibration, iou_calibrated_margin):
+    for function in (margin_calibration, margin_overlap, iou_calibrated_margin):
         assert inspect.signature(function).parameters["base_e"].default is True
     for loss in (MarginCalibrationLoss, monai_margincal.MarginCalibrationTverskyLoss):
         assert "base=e" in repr(loss(margins=0.5))

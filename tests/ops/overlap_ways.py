@@ -15,7 +15,7 @@ def sums_and_gradient(way: str, logits: torch.Tensor, target, values, *, incomin
     logits = logits.detach().requires_grad_()
     defaults = {
         "class_mask": None,
-        "base_e": False,
+        "base_e": True,
         "include_background": True,
         "ignore_index": None,
         "reduction": "mean",
