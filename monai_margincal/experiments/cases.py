@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,10 +67,28 @@ class CaseStore:
         if missing:
             from monai.transforms import Compose
 
-            chain = Compose(build(transform))
+            with _no_word_of_nvimgcodec():
+                chain = Compose(build(transform))
             for item in missing:
                 self._cases[fingerprint, self.digest(item)] = _read(item, chain, num_classes)
         return [self._cases[fingerprint, self.digest(item)] for item in items]
+
+
+@contextlib.contextmanager
+def _no_word_of_nvimgcodec() -> Iterator[None]:
+    """MONAI's `LoadImage` says three times, wherever pydicom is installed, that NVIDIA's decoder is not."""
+
+    def others(record: logging.LogRecord) -> bool:
+        return "nvImageCodec" not in record.getMessage()
+
+    logger = logging.getLogger("monai.data.nvimgcodec_pydicom_plugin")
+    logger.addFilter(others)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="NvImgCodecPydicomReader")
+            yield
+    finally:
+        logger.removeFilter(others)
 
 
 def _read(item: Mapping[str, Any], chain: Callable[[Any], Any], num_classes: int) -> Case:
