@@ -7,7 +7,7 @@ makes results.csv, tables, figures and one HTML file. ``margincal compare CONFIG
 from __future__ import annotations
 
 from .decoders import ArgmaxDecoder, ClassOffsetDecoder, RankSEGDecoder
-from .objectives import WeightedSumLoss
+from .objectives import SoftmaxFirstLoss, WeightedSumLoss
 from .runner import run_study
 from .study import Cell, Study
 from .study_report import write_study_report
@@ -18,6 +18,7 @@ __all__ = [
     "Cell",
     "ClassOffsetDecoder",
     "RankSEGDecoder",
+    "SoftmaxFirstLoss",
     "Study",
     "TopKCrossEntropyLoss",
     "WeightedSumLoss",

@@ -183,8 +183,16 @@ def _margin_histogram(logits: torch.Tensor, label: torch.Tensor) -> np.ndarray:
 
 
 def _picture(case: Case, prediction: torch.Tensor, number: int, slice_axis: int | None) -> dict[str, np.ndarray]:
-    planes = {"image": case.image[0], "truth": case.label, "prediction": prediction.to(torch.uint8)}
-    if case.label.ndim == 3:
+    """Image (x, y) or in colour (x, y, 3), truth and prediction (x, y), the last y at the top of the figure.
+
+    MONAI gives spatial axes as (x, y): y points to the back or the head in a scan, but downwards in a photograph.
+    """
+    in_colour = case.label.ndim == 2 and case.image.shape[0] in (3, 4)
+    image = case.image[:3].movedim(0, -1) if in_colour else case.image[0]
+    planes = {"image": image, "truth": case.label, "prediction": prediction.to(torch.uint8)}
+    if case.label.ndim == 2:
+        planes = {name: plane.flip(1) for name, plane in planes.items()}
+    else:
         axis = 2 if slice_axis is None else slice_axis
         areas = (case.label > 0).sum(dim=[a for a in range(3) if a != axis])
         planes = {name: plane.select(axis, int(areas.argmax())) for name, plane in planes.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["Objective", "WeightedSumLoss"]
+__all__ = ["Objective", "SoftmaxFirstLoss", "WeightedSumLoss"]
 
 
 class WeightedSumLoss(nn.Module):
@@ -40,6 +40,27 @@ class WeightedSumLoss(nn.Module):
         """The weighted sum."""
         parts = [weight * _call(loss, input, target) for loss, weight in zip(self.losses, self.weights, strict=True)]
         return torch.stack(parts).sum()
+
+
+class SoftmaxFirstLoss(nn.Module):
+    """A loss that wants probabilities, such as `monai.losses.AsymmetricUnifiedFocalLoss`, which clamps logits to [0, 1].
+
+    Args:
+        loss: called with (probabilities, target).
+
+    Example:
+        >>> loss = SoftmaxFirstLoss(nn.L1Loss())
+        >>> loss(torch.zeros(1, 2, 1), torch.tensor([[[1.0], [0.0]]]))
+        tensor(0.5000)
+    """
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The loss of the softmax of logits (B, C, *spatial)."""
+        return _call(self.loss, torch.softmax(input, dim=1), target)
 
 
 @dataclass

@@ -169,12 +169,18 @@ def _claim(
         if path.is_file():
             return _read_record(path)
         start: Path | None = None
-        if cell.protocol == "finetune":
+        done = int(study.tasks[cell.task]["pretraining_steps"])
+        by_rule = study.standstill(cell.task) is not None
+        if cell.protocol == "finetune" or (cell.protocol == "scratch" and by_rule):
             before = study.cell(cell.task, PRETRAINING, "cross-entropy", cell.seed)
-            start = record_path(output, before).with_suffix(".pt")
-            if not record_path(output, before).is_file() and _claim(study, output, before, device, bar=bar) is None:
+            stored = load_record(output, before) or _claim(study, output, before, device, bar=bar)
+            if stored is None:
                 return None
-        return _train_cell(study, output, cell, device, start=start, bar=bar)
+            if by_rule:
+                done = stored["history"]["steps"][-1]
+            if cell.protocol == "finetune":
+                start = record_path(output, before).with_suffix(".pt")
+        return _train_cell(study, output, cell, device, start=start, pretraining_steps=done, bar=bar)
     finally:
         lock.release()
         if path.is_file():
@@ -182,7 +188,13 @@ def _claim(
 
 
 def _train_cell(
-    study: Study, output: str | os.PathLike[str], cell: Cell, device: torch.device, start: Path | None, bar: Any
+    study: Study,
+    output: str | os.PathLike[str],
+    cell: Cell,
+    device: torch.device,
+    start: Path | None,
+    pretraining_steps: int,
+    bar: Any,
 ) -> dict[str, Any]:
     settings = study.tasks[cell.task]
     parts = study.cases(cell.task, cell.seed)
@@ -207,9 +219,8 @@ def _train_cell(
         training, size, int(settings["batch_size"]), cell.seed, slice_axis=axis, augmentation=augmentation
     )
     optimizer = study.build({**settings["optimizer"], "_mode_": "callable"})(network.parameters())
-    before = int(settings["pretraining_steps"])
-    steps = {PRETRAINING: before, "finetune": int(settings["steps"])}.get(
-        cell.protocol, before + int(settings["steps"])
+    steps = {PRETRAINING: pretraining_steps, "finetune": int(settings["steps"])}.get(
+        cell.protocol, pretraining_steps + int(settings["steps"])
     )
 
     def validate(network: torch.nn.Module, objective: Objective) -> tuple[float, float]:
@@ -225,7 +236,8 @@ def _train_cell(
         device=device,
         validate=validate if validation else None,
         validate_every=settings.get("validate_every"),
-        first_batch=before if cell.protocol == "finetune" else 0,
+        first_batch=pretraining_steps if cell.protocol == "finetune" else 0,
+        until=study.standstill(cell.task) if cell.protocol == PRETRAINING else None,
         on_step=lambda step: bar.set_postfix_str(f"step {step}/{steps}", refresh=False),
     )
     # the start of fine-tuning is in no table: its margins are wanted, its decisions are not

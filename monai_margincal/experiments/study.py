@@ -31,7 +31,9 @@ from typing import Any
 from monai.bundle import ConfigParser
 
 from ..extras import require
-from .cases import CaseStore, TaskCases, select_task_cases
+from .cases import CaseStore
+from .standstill import Standstill
+from .task_cases import TaskCases, select_task_cases
 
 yaml = require("yaml", extra="experiments", purpose="reading a study")
 
@@ -46,9 +48,9 @@ PRETRAINING = "pretraining"
 #: key -> whether it must be given
 TASK_KEYS = {
     "data": True,  # component that returns a data list of {"image", "label", "case"}
-    "training": True,  # number of cases drawn by the cell's seed, or case names
-    "validation": True,  # number of cases drawn by split_seed, or case names
-    "test": True,  # number of cases drawn by split_seed, or case names
+    "training": True,  # number or share of cases drawn by the cell's seed, case names, or "rest"
+    "validation": True,  # number or share of cases drawn by split_seed, case names, or "training"
+    "test": True,  # number or share of cases drawn by split_seed, or case names
     "class_names": True,  # background first
     "transform": True,  # list of deterministic MONAI dictionary transforms: image (C, *spatial), label (1, *spatial)
     "sample_size": True,  # spatial size of a training sample; smaller images are extended, larger ones cropped at random
@@ -56,7 +58,8 @@ TASK_KEYS = {
     "optimizer": True,  # component, called with the parameters
     "batch_size": True,
     "steps": True,  # of fine-tuning; "scratch" does pretraining_steps + steps
-    "pretraining_steps": True,  # of cross-entropy
+    "pretraining_steps": True,  # of cross-entropy; the most there may be where `pretraining_until` is given
+    "pretraining_until": False,  # {points, gain} of `Standstill`: until the validation score stands still, at a constant rate
     "split_seed": False,
     "augmentation": False,  # list of random MONAI dictionary transforms
     "slice_axis": False,  # spatial axis whose slices are the samples of a 2-D network; without it, volumes
@@ -122,6 +125,7 @@ class Study:
         self.seeds: list[int] = list(self._config["seeds"])
         for name, task in self.tasks.items():
             _check_keys(f"tasks::{name}", task, TASK_KEYS, [key for key, needed in TASK_KEYS.items() if needed])
+            self.standstill(name)
         for name, objective in self.objectives.items():
             _check_keys(f"objectives::{name}", objective, _OBJECTIVE_KEYS, ["loss"])
         self._store = CaseStore()
@@ -206,18 +210,45 @@ class Study:
     def cases(self, task: str, seed: int) -> TaskCases:
         """Training, validation and test cases of a task; the seed draws the training cases."""
         if (task, seed) not in self._splits:
-            settings = self.tasks[task]
             if task not in self._data:
-                self._data[task] = self.build(settings["data"])
+                self._data[task] = self.build(self.tasks[task]["data"])
             self._splits[task, seed] = select_task_cases(
                 self._data[task],
-                {part: settings[part] for part in ("training", "validation", "test")},
-                split_seed=int(settings.get("split_seed", 0)),
+                {part: self._part(task, part) for part in ("training", "validation", "test")},
+                split_seed=int(self.tasks[task].get("split_seed", 0)),
                 seed=seed,
                 where=f"tasks::{task}",
-                store=self._store,
+                digest=self._store.digest,
             )
         return self._splits[task, seed]
+
+    def _part(self, task: str, part: str) -> Any:
+        """What the file says of a part, expressions and references resolved."""
+        value = self.tasks[task][part]
+        try:
+            return self.build(value)
+        except Exception as error:
+            raise ValueError(f"tasks::{task}::{part}: found {value!r}: {error}") from error
+
+    def standstill(self, task: str) -> Standstill | None:
+        """The rule by which a task's pre-training ends, if it has one.
+
+        Raises:
+            ValueError: the rule is wrong, or there is no validation curve to go by.
+        """
+        settings = self.tasks[task]
+        rule = settings.get("pretraining_until")
+        if rule is None:
+            return None
+        _check_keys(f"tasks::{task}::pretraining_until", rule, ("points", "gain"), [])
+        if not settings.get("validate_every") or settings["validation"] == 0:
+            raise ValueError(
+                f"tasks::{task}::pretraining_until: found no validation curve, expected validation cases and validate_every"
+            )
+        try:
+            return Standstill(**rule)
+        except ValueError as error:
+            raise ValueError(f"tasks::{task}::pretraining_until: {error}") from error
 
     def load(self, task: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Read cases through the task's transform and keep them in memory."""

@@ -16,12 +16,14 @@ from .figures import (
     margin_figure,
     overview_figure,
     panel_figure,
+    pretraining_figure,
     sensitivity_figure,
     surrogate_figure,
 )
+from .pretraining import pretraining_histories, pretraining_records
 from .results import Run, Summary
-from .runner import load_record, record_path
-from .study import PRETRAINING, Study
+from .runner import record_path
+from .study import Study
 
 __all__ = ["study_figures"]
 
@@ -68,6 +70,8 @@ def study_figures(
             "sensitivity": (f"Sensitivity to tau and upsilon: {where}.", sensitivity_figure(study, plain)),
         }
         if protocol == "finetune":
+            before = pretraining_histories(study, folder, runs, task)
+            made["pretraining"] = (f"Cross-entropy before the comparison: {where}.", pretraining_figure(before))
             made["convergence"] = (f"Convergence: {where}.", convergence_figure(study, runs, task, shown))
             made["margins"] = (
                 f"Margins of the test voxels before and after fine-tuning: {where}.",
@@ -101,9 +105,8 @@ def _histograms(
 ) -> dict[str, Any]:
     """Sums over the seeds, pre-training first."""
     found: dict[str, Any] = {}
-    seeds = sorted({run.cell.seed for run in runs if run.cell.task == task})
-    before = [load_record(folder, study.cell(task, PRETRAINING, "", seed)) for seed in seeds]
-    sums = [np.asarray(record["evaluation"]["margin_histogram"]) for record in before if record is not None]
+    before = pretraining_records(study, folder, runs, task)
+    sums = [np.asarray(record["evaluation"]["margin_histogram"]) for record in before.values()]
     if sums:
         found["before"] = np.sum(sums, axis=0)
     for objective in objectives:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..files import locked, replacing, write_text
 from ..pages import render
 from .figures import figure_bytes
+from .pretraining import pretraining_warnings
 from .regret_report import regret_by_protocol
 from .results import Run, collect_runs, results_csv, summarise
 from .scored_runs import scored_runs
@@ -43,7 +44,7 @@ def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Pat
 
 def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
     summaries = summarise(study, runs)
-    state = _state(study, runs)
+    state = [*_state(study, runs), *pretraining_warnings(study, folder, runs)]
     regrets = regret_by_protocol(scored_runs(study, runs))
     tables = [*(table for table, _ in regrets.values()), *study_tables(study, summaries)]
     markdown = [f"# {study.title}\n", "".join(f"* {line}\n" for line in state), *(table.markdown() for table in tables)]

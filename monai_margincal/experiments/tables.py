@@ -206,7 +206,9 @@ def _per_class(study: Study, summaries: Sequence[Summary], where: str, task: str
         paper = published.PER_CLASS.get(_paper_row(study, summary.objective) or "")
         ours = [_spread(summary.per_class_iou[:, k + 1]) for k in range(len(names))]
         theirs = ["–"] * len(published.PER_CLASS_NAMES) if paper is None else [f"{value:.1f}" for value in paper]
-        rows.append((study.label(summary.objective), *ours, *theirs))
+        rows.append((study.label(summary.objective), *ours, *(theirs if _repeats_the_paper(study) else ())))
+    if not _repeats_the_paper(study):
+        return Table(f"IoU per class: {where}", ("method", *names), tuple(rows), "Percent ± sd over seeds.")
     return Table(
         f"IoU per class: {where} (the paper's Table 4)",
         ("method", *names, *(f"paper: {name}" for name in published.PER_CLASS_NAMES)),
@@ -218,12 +220,14 @@ def _per_class(study: Study, summaries: Sequence[Summary], where: str, task: str
 def _sensitivity(study: Study, summaries: Sequence[Summary], where: str) -> Table:
     """Table 1."""
     rows = []
+    repeats = _repeats_the_paper(study)
+    columns = ("paper: COVID loss", "COVID IoU", "instruments loss", "instruments mIoU") if repeats else ()
     chosen = on_common_seeds([s for s in summaries if study.objectives[s.objective].get("tau_upsilon")])
     for summary in sorted(chosen, key=lambda one: study.objectives[one.objective]["tau_upsilon"]):
         tau, upsilon = study.objectives[summary.objective]["tau_upsilon"]
         paper = published.SENSITIVITY.get((tau, upsilon))
-        theirs = ["–"] * 4
-        if paper is not None:
+        theirs = ["–"] * len(columns)
+        if paper is not None and columns:
             theirs = [text for loss, score in paper for text in (f"{loss:.3f}", f"{score:.1f}")]
         rows.append(
             (
@@ -235,17 +239,8 @@ def _sensitivity(study: Study, summaries: Sequence[Summary], where: str) -> Tabl
             )
         )
     return Table(
-        f"Sensitivity: {where} (the paper's Table 1)",
-        (
-            "setting",
-            "validation loss",
-            "validation mIoU",
-            "test mIoU",
-            "paper: COVID loss",
-            "COVID IoU",
-            "instruments loss",
-            "instruments mIoU",
-        ),
+        f"Sensitivity: {where}" + (" (the paper's Table 1)" if repeats else ""),
+        ("setting", "validation loss", "validation mIoU", "test mIoU", *columns),
         tuple(rows),
         "Over the seeds that all settings have"
         + (f": {', '.join(map(str, chosen[0].seeds))}. " if chosen else ". ")
@@ -308,6 +303,11 @@ def _beside_the_paper(
         tuple(rows),
         "Acc.: recall of the foreground. Percent ± sd over seeds; the paper: one run.",
     )
+
+
+def _repeats_the_paper(study: Study) -> bool:
+    """An objective names a row of the paper's tables: in other studies they are nobody's business."""
+    return any(entry.get("paper") for entry in study.objectives.values())
 
 
 def _paper_row(study: Study, objective: str) -> str | None:

@@ -1,10 +1,13 @@
-"""One training run: a fixed number of steps, a polynomial learning rate, the last weights. No checkpoint is selected."""
+"""One training run: a fixed number of steps, a polynomial learning rate, the last weights. No checkpoint is selected.
+
+Only the start of fine-tuning may instead be trained at a constant rate until the validation score stands still.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -32,6 +35,7 @@ class History:
         diverged: the loss became NaN or infinite, and training stopped there.
         seconds: time spent in training steps, without validation.
         peak_memory: in bytes, of the device's allocator on a GPU, else of the process.
+        still: the validation score stood still, by the rule that training was to end by; None without a rule.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -41,6 +45,7 @@ class History:
     diverged: bool = False
     seconds: float = 0.0
     peak_memory: int = 0
+    still: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types."""
@@ -57,6 +62,7 @@ def train(
     validate: Callable[[nn.Module, Objective], tuple[float, float]] | None = None,
     validate_every: int | None = None,
     first_batch: int = 0,
+    until: Callable[[Sequence[float]], bool] | None = None,
     on_step: Callable[[int], None] = lambda step: None,
 ) -> History:
     """Train in place.
@@ -65,19 +71,22 @@ def train(
         network: on ``device``.
         objective: its loss on ``device``.
         stream: where batches come from.
-        optimizer: of the network's parameters; its learning rates are scaled by (1 - step / steps)^0.9.
-        steps: number of updates.
+        optimizer: of the network's parameters; its learning rates are scaled by (1 - step / steps)^0.9, or stay as they are
+            where training ends by a rule: a rate that falls would itself bring the score to a standstill.
+        steps: number of updates, or the most there may be.
         device: where to compute.
         validate: gives (loss, foreground mean IoU) of the validation cases; called in `eval` mode.
         validate_every: steps between two calls; default: only before the first and after the last step.
         first_batch: number of the first batch, so that fine-tuning continues where pre-training ended.
+        until: training ends once this is true of the foreground mean IoU of all points so far.
         on_step: called with the number of steps done.
 
     Returns:
         the history.
     """
     history = History()
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: (1 - min(step, steps) / steps) ** _POLY_POWER)
+    power = _POLY_POWER if until is None else 0.0
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: (1 - min(step, steps) / steps) ** power)
     on_gpu = device.type == "cuda"
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(device)
@@ -98,7 +107,9 @@ def train(
             history.validation_loss.append(loss)
             history.validation_miou.append(miou)
         running, since = torch.zeros((), device=device), 0
-        return not history.diverged
+        if until is not None:
+            history.still = until(history.validation_miou)
+        return not history.diverged and not history.still
 
     network.train()
     record(0)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from experiments.tiny_study import tiny_config, write_cases
 
-from monai_margincal.cli import compare
+from monai_margincal.cli import compare, main
 
 
 def _run(*words: str) -> None:
@@ -21,6 +21,7 @@ def _run(*words: str) -> None:
 def study(tmp_path):
     config = tiny_config(write_cases(tmp_path / "data"))
     config["data"]["root"] = "@data_root"
+    config["transform"][0].pop("reader")
     config["data_root"] = "$@config_dir + '/nowhere'"
     config["blocks"] = [{"tasks": ["slices"], "objectives": ["ce", "bound"]}]
     file = tmp_path / "study.yaml"
@@ -45,6 +46,14 @@ def test_trains_reports_and_goes_on(study, capsys, tmp_path):
     assert "cells finished: 4 of 4 (2 by this process)" in out
     assert f"written: {tmp_path / 'out' / 'report.html'}" in out
     assert "4 of 4 runs are finished" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_standard_error_stays_silent(study, capsys, recwarn):
+    """MONAI logs and warns about a decoder of NVIDIA's as soon as a study builds its `LoadImaged`."""
+    file, *options = study
+    assert main(["compare", str(file), *options, "--only", "slices/finetune/ce/0"]) == 0
+    assert capsys.readouterr().err == ""
+    assert [str(warning.message) for warning in recwarn if "NvImgCodec" in str(warning.message)] == []
 
 
 def test_settings_are_read_as_yaml(study, capsys):

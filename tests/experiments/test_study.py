@@ -90,6 +90,19 @@ def test_cases_by_name(config):
     assert [item["case"] for item in parts.training] == ["case1", "case0"]
 
 
+def test_parts_may_be_shares_and_expressions(config):
+    config["names"] = {"test": ["case3", "case4"]}
+    config["tasks"]["slices"].update(training="rest", validation=0.25, test="$@names['test']")
+    parts = Study(config).cases("slices", 0)
+    assert [item["case"] for item in parts.test] == ["case3", "case4"]
+    assert (len(parts.validation), len(parts.training)) == (2, 4)
+    config["tasks"]["slices"]["test"] = ["$'case' + str(3)", "case4"]
+    assert [item["case"] for item in Study(config).cases("slices", 0).test] == ["case3", "case4"]
+    config["tasks"]["slices"]["test"] = "$[][1]"
+    with pytest.raises(ValueError, match=r"tasks::slices::test: found '\$\[\]\[1\]': "):
+        Study(config).cells()
+
+
 def test_from_file_with_overrides_and_merge_keys(config, tmp_path):
     file = tmp_path / "study.yaml"
     text = yaml.safe_dump(config) + "\nbase: &base {lr: 0.5}\nother: {<<: *base, x: 1}\nroot: \"$@config_dir + '/x'\"\n"
@@ -113,7 +126,7 @@ def test_from_file_with_overrides_and_merge_keys(config, tmp_path):
         (lambda c: c["blocks"][0].update(protocols=["both"]), r"blocks::0: found the protocols \['both'\]"),
         (
             lambda c: c["tasks"]["slices"].update(test=99),
-            "tasks::slices::test: found 99, expected a number of cases up to the 8",
+            "tasks::slices::test: found 99 cases, expected a number from 1 to the 8 that are left",
         ),
         (lambda c: c["tasks"]["slices"].update(test=["who"]), r"tasks::slices::test: found the cases \['who'\]"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import re
@@ -18,7 +19,7 @@ from monai_margincal.experiments import Study, published, run_study, write_study
 from monai_margincal.experiments.figures import overview_figure
 from monai_margincal.experiments.results import collect_runs, on_common_seeds, results_csv, summarise
 from monai_margincal.experiments.scores import foreground_iou
-from monai_margincal.experiments.tables import Table
+from monai_margincal.experiments.tables import Table, study_tables
 from monai_margincal.metrics import class_iou
 from monai_margincal.pages import render
 
@@ -104,13 +105,36 @@ def test_the_page_needs_nothing_else_and_says_what_is_missing(files):
 
 def test_figures_and_tables_are_written(files):
     assert {"results.csv", "tables.md", "tables.tex", "report.html", "loss_functions.png"} <= set(files)
-    for name in ("differences", "classes", "decoders", "sensitivity", "convergence", "margins", "panels"):
+    for name in (
+        "differences",
+        "classes",
+        "decoders",
+        "sensitivity",
+        "convergence",
+        "margins",
+        "panels",
+        "pretraining",
+    ):
         assert files[f"slices_finetune_{name}.png"].read_bytes().startswith(b"\x89PNG")
     text = files["tables.md"].read_text()
     assert "Table 1" in text
     assert "| Ours (margins) |" in text
     assert "71.3" in text  # the paper's number beside ours
     assert files["tables.tex"].read_text().count(r"\begin{table}") == len(re.findall(r"^\| ---", text, re.M))
+
+
+def test_the_papers_columns_are_in_no_other_study(finished):
+    study, output = finished
+    own = copy.deepcopy(study)
+    for entry in own.objectives.values():
+        entry.pop("paper", None)
+    summaries = summarise(study, collect_runs(study, output))
+    with_paper, without = ("\n".join(t.markdown() for t in study_tables(one, summaries)) for one in (study, own))
+    assert "paper: shaft" in with_paper
+    assert "paper: COVID loss" in with_paper
+    assert "paper" not in without
+    assert "**IoU per class: slices" in without
+    assert "**Sensitivity: slices" in without
 
 
 def test_the_overview_shows_every_task_with_its_difference_to_cross_entropy(finished):

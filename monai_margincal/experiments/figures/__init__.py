@@ -9,6 +9,7 @@ from .loss_curves import surrogate_figure
 from .margins import margin_figure
 from .overview import overview_figure
 from .panels import panel_figure
+from .pretraining_curve import pretraining_figure
 from .recipe_dots import regret_figure
 from .sensitivity import sensitivity_figure
 
@@ -22,6 +23,7 @@ __all__ = [
     "new_figure",
     "overview_figure",
     "panel_figure",
+    "pretraining_figure",
     "regret_figure",
     "sensitivity_figure",
     "surrogate_figure",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,8 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
     """One row per test case: image, truth, one prediction per objective; the true outline over every prediction.
 
     Args:
-        pictures: objective -> arrays ``image_i``, ``truth_i``, ``prediction_i`` of the cases i = 0, 1, ...
+        pictures: objective -> arrays ``image_i`` (x, y) or (x, y, 3), ``truth_i`` and ``prediction_i`` (x, y) of the cases
+            i = 0, 1, ..., the last y at the top.
         class_names: background first.
     """
     if not pictures:
@@ -35,7 +37,7 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
     axes = figure.subplots(cases, len(columns), squeeze=False)
     table = np.array([(0, 0, 0, 0), *(to_rgba(class_colour(k), 0.55) for k in range(1, len(class_names)))])
     for number, row in enumerate(axes):
-        image, truth = first[f"image_{number}"].astype(np.float32).T, first[f"truth_{number}"].T
+        image, truth = _grey_or_colour(first[f"image_{number}"]).swapaxes(0, 1), first[f"truth_{number}"].T
         for axis, name in zip(row, columns, strict=True):
             axis.imshow(image, cmap="gray", origin="lower", interpolation="nearest")
             mask = None if name == "image" else truth if name == "truth" else pictures[name][f"prediction_{number}"].T
@@ -45,11 +47,20 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
                     if (truth == k).any():
                         axis.contour(truth == k, levels=[0.5], colors=TRUTH_OUTLINE, linewidths=0.8)
             if number == 0:
-                axis.set_title(name, fontsize=8)
+                axis.set_title(textwrap.fill(name, 20), fontsize=8)
             axis.set_axis_off()
     handles: list[Patch | Line2D] = [
         Patch(facecolor=table[k], label=name) for k, name in enumerate(class_names) if k > 0
     ]
     handles.append(Line2D([], [], color=TRUTH_OUTLINE, label="outline of the truth"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False, fontsize=9)
     return figure
+
+
+def _grey_or_colour(image: np.ndarray) -> np.ndarray:
+    """An image (x, y) as it is; one in colour (x, y, 3) on the scale from 0 to 1, whatever the transforms made of it."""
+    image = image.astype(np.float32)
+    if image.ndim == 2:
+        return image
+    low, high = float(image.min()), float(image.max())
+    return (image - low) / (high - low) if high > low else np.zeros_like(image)
