@@ -26,7 +26,9 @@ _PATHS = {
 }  # fmt: skip
 _PATTERNS = {"image_pattern", "label_pattern"}
 #: of texts of any other kind
-_WORDS = {"postfix", "image_name", "algorithm", "content_label"}
+_WORDS = {"postfix", "image_name", "algorithm", "content_label", "group_column", "group_pattern"}
+#: the key of a table of groups; deeper down that word may be a number, as in a norm
+GROUPS = "groups"
 #: keys of names of cases
 CASES = {"cases", "train_cases", "val_cases"}
 
@@ -59,6 +61,8 @@ def kind_of(id: str) -> Literal["path", "pattern", "word", "cases"] | None:
     last = re.split("#|::", id)[-1]
     if id in CASES:
         return "cases"
+    if id == GROUPS:
+        return "path"
     return "path" if last in _PATHS else "pattern" if last in _PATTERNS else "word" if last in _WORDS else None
 
 

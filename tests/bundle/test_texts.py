@@ -204,6 +204,10 @@ def test_flags_as_fire_finds_them():
 def test_kinds():
     kinds = {
         id: texts.kind_of(id)
-        for id in ("ckpt_dir", "handlers#0#load_path", "label_pattern", "train_cases", "x#cases", "epochs")
-    }
-    assert list(kinds.values()) == ["path", "path", "pattern", "cases", None, None]
+        for id in (
+            "ckpt_dir", "handlers#0#load_path", "label_pattern", "train_cases", "x#cases", "epochs", "groups", "norm#groups",
+            "group_pattern", "datalist#group_column", "folds",
+        )
+    }  # fmt: skip
+    expected = ["path", "path", "pattern", "cases", None, None, "path", None, "word", "word", None]
+    assert list(kinds.values()) == expected

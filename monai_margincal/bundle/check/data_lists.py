@@ -8,6 +8,7 @@ from typing import Any
 
 from monai.bundle import ConfigParser
 
+from ...datasets import find_shared_groups
 from ...errors import root_message
 from ...findings import Finding
 from ...geometry import GRID_TOLERANCE
@@ -27,8 +28,8 @@ def check_data(parser: ConfigParser, file: str) -> list[Finding]:
         file: the configuration's file, for the findings.
 
     Returns:
-        the findings: no list, an empty one, a missing image, a case in two lists, and what
-        `monai_margincal.statistics.find_problems` reports.
+        the findings: no list, an empty one, a missing image, a case in two lists, a group (such as a patient) in two lists, as
+        far as the items or the names of the cases tell it, and what `monai_margincal.statistics.find_problems` reports.
     """
     found: list[Finding] = []
     lists: dict[str, list[Any]] = {}
@@ -44,7 +45,7 @@ def check_data(parser: ConfigParser, file: str) -> list[Finding]:
             lists[id] = list(data)
         else:
             found.append(Finding.in_file("error", file, f"an empty list at {id}", "at least one case"))
-    return [*found, *_images(lists.values()), *_labels(parser, lists.values())]
+    return [*found, *_images(lists.values()), *_shared_groups(lists), *_labels(parser, lists.values())]
 
 
 def _images(lists: Iterable[Sequence[Any]]) -> Iterable[Finding]:
@@ -58,6 +59,18 @@ def _images(lists: Iterable[Sequence[Any]]) -> Iterable[Finding]:
         yield Finding.in_file(
             "error", shared[0], f"{len(shared)} image(s) in training and in validation", "each in one"
         )
+
+
+def _shared_groups(lists: Mapping[str, Sequence[Any]]) -> Iterable[Finding]:
+    """Groups in two lists; items that name neither a case nor a file tell nothing."""
+    return find_shared_groups(
+        {
+            id.replace("::", "#"): [
+                item for item in data if isinstance(item, Mapping) and {"case", "image"} & set(item)
+            ]
+            for id, data in lists.items()
+        }
+    )
 
 
 def _labels(parser: ConfigParser, lists: Iterable[Sequence[Any]]) -> Sequence[Finding]:

@@ -60,3 +60,25 @@ def test_a_tolerance_given_to_the_bundle_holds_in_all_three(tmp_path, tolerance,
 def test_the_shipped_bundle_says_the_default():
     config = json.loads(Path(bundle_dir("covid19_ct_lesion_coplenet"), "configs", "train.json").read_text())
     assert config["grid_tolerance"] == GRID_TOLERANCE == CheckSameGridd("image").tolerance
+
+
+def messages(training, validation):
+    """What the check says of two lists of cases without labels."""
+    config = {"train": {"dataset": {"data": training}}, "validate": {"dataset": {"data": validation}}}
+    return [str(finding) for finding in check_data(ConfigParser(config), "configs/train.json")]
+
+
+def test_a_patient_in_training_and_in_validation(tmp_path):
+    image = {"image": str(tmp_path)}
+    other = {"image": str(tmp_path.parent)}
+    place = "in 'train#dataset#data' ('a') and in 'validate#dataset#data' ('b'), expected every group in one part"
+    assert messages([{**image, "case": "a", "group": "p"}], [{**other, "case": "b", "group": "p"}]) == [
+        f"error: a (and 1 more): group in two parts: found the group 'p' {place}"
+    ]
+    assert messages([{**image, "case": "a", "group": "p"}], [{**other, "case": "b", "group": "q"}]) == []
+    cases = [{**image, "case": "p1_1"}, {**image, "case": "p2_1"}], [{**other, "case": "p1_2"}]
+    (found,) = messages(*cases)
+    assert found.startswith(
+        "warning: p1_1 (and 1 more): group in two parts: found names that suggest the group 'p1' in"
+    )
+    assert messages([{**image, "case": "case_1"}], [{**other, "case": "case_2"}]) == []

@@ -235,6 +235,23 @@ def test_a_case_in_training_and_in_validation(bundle, data):
     assert "found an empty list at train::dataset::data, expected at least one case" in found[0]
 
 
+def test_patients_in_both_parts(bundle, data):
+    for kind in ("images", "labels"):
+        for case, name in {"a": "p1_1", "b": "p2_1", "c": "p1_2", "d": "p3_1"}.items():
+            (data / kind / f"{case}.nii.gz").rename(data / kind / f"{name}.nii.gz")
+    split = {"val_cases": ["p1_2"], "train_cases": ["p1_1", "p2_1"]}
+    about = [str(f) for f in check_bundle(bundle, split, dataset_dir=data) if f.kind == "group in two parts"]
+    assert len(about) == 1
+    assert about[0].startswith(
+        "warning: p1_1 (and 1 more): group in two parts: found names that suggest the group 'p1'"
+    )
+    found = errors(check_bundle(bundle, {**split, "group_pattern": "{group}_*"}, dataset_dir=data))
+    assert "splits: found the group 'p1' in 'training' ('p1_1') and in 'validation' ('p1_2')" in found[0]
+    by_patient = {"group_pattern": "{group}_*", "folds": 2, "fold": 0}
+    assert not [f for f in check_bundle(bundle, by_patient, dataset_dir=data) if f.kind == "group in two parts"]
+    assert errors(check_bundle(bundle, by_patient, dataset_dir=data)) == []
+
+
 def test_monais_template(tmp_path):
     """Any bundle can be checked; the template names no network yet and has no schema."""
     init_bundle(str(tmp_path / "new"))
