@@ -17,7 +17,7 @@ from tests.instrument_frames import INSTRUMENTS, name_of, write_endovis2017
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    return write_endovis2017(tmp_path_factory.mktemp("endovis"), width=16, height=12)
+    return write_endovis2017(tmp_path_factory.mktemp("endovis"))
 
 
 @pytest.fixture(scope="module")
