@@ -1,13 +1,13 @@
-"""A 2-D network over a whole 3-D volume: batches of axial slices, windows only where a plane is larger than the window.
+"""A 2-D network over a whole 3-D volume: batches of axial slices, in windows of the size that the network was trained on.
 
-``monai.inferers.SliceInferer`` gives the same result; this class exists to make it cheaper. Planes smaller than the window
-are not padded up to it (a 192 x 192 plane in a 512 x 512 window is seven times the work), windows are blended in the volume's
-own precision even under autocast, no count map as large as the volume is kept where planes need no windows, and the input is
-never written to.
+``monai.inferers.SliceInferer`` gives the same result for windows of a given size; this class exists to know that size and to be
+cheaper. Windows are blended in the volume's own precision even under autocast, no count map is kept where one window holds a
+plane, and the input is never written to.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -15,16 +15,23 @@ import torch
 from monai.data import MetaTensor
 from monai.inferers import Inferer, sliding_window_inference
 from monai.utils import BlendMode, ensure_tuple_rep
+from torch.nn import functional
 
 from ..decisions.decide_class import Offsets, as_class_offsets, decided_classes
+from ..networks import trained_plane
+
+#: what the network is given at once where neither its weights nor the caller name a size: it bounds the memory
+LARGEST_PLANE = (512, 512)
 
 
 class VolumeSliceInferer(Inferer):
     """Run a slice network over the last axis of a volume and assemble its outputs into a volume.
 
-    A plane that fits into ``roi_size`` goes through the network whole, at its own size. A larger one is cut into overlapping
-    windows, whose outputs are blended by :func:`monai.inferers.sliding_window_inference`. At most ``sw_batch_size`` planes or
-    windows are in the network at a time, so that memory, apart from input and output, does not grow with the number of slices.
+    Planes are presented as in training, because a network that pools over its plane sees something else in another one. A plane
+    smaller than the window is padded with zeros on both sides, as `monai.transforms.SpatialPad` does it, and its output cropped
+    back. A larger one is cut into overlapping windows, whose outputs are blended by
+    :func:`monai.inferers.sliding_window_inference`. At most ``sw_batch_size`` planes or windows are in the network at a time, so
+    that memory, apart from input and output, does not grow with the number of slices.
 
     Input: (B, C, X, Y, Z) with the slices along Z, any floating dtype. Output: (B, K, X, Y, Z) in the input's dtype, where the
     network maps (n, C, x, y) to (n, K, x, y). With ``decide`` the output is (B, 1, X, Y, Z), the class of the largest logit as
@@ -32,9 +39,11 @@ class VolumeSliceInferer(Inferer):
     volume never exist and only the decision is moved or reoriented. A MetaTensor stays one, with its metadata.
 
     Args:
-        roi_size: largest plane given to the network at once, one number or one per in-plane axis; 0 or negative: any size.
+        roi_size: the window, one number or one per in-plane axis; 0 or negative: the plane's own size. By default the size that
+            the network's weights were trained on (see `monai_margincal.networks.trained_plane`); if they do not say, whole
+            planes, and windows of 512 only along a side that is longer.
         sw_batch_size: largest number of planes or windows given to the network at once.
-        overlap: share of a window that its neighbour covers too, in [0, 1); only used for planes larger than ``roi_size``.
+        overlap: share of a window that its neighbour covers too, in [0, 1); only used for planes larger than the window.
         mode: how overlapping windows are blended, "gaussian" (less weight near a window's edge) or "constant".
         device: where the output volume is assembled; by default where the input is. "cpu" keeps a large output off the GPU.
         decide: give the class of every voxel instead of its logits: True takes the largest logit (class 1 where a network
@@ -42,6 +51,9 @@ class VolumeSliceInferer(Inferer):
             of logit and offset.
         channels_last: hand planes to the network in channels-last memory, which convolutions on GPUs in half precision want
             (give the network the same layout: ``network.to(memory_format=torch.channels_last)``).
+
+    Warns:
+        UserWarning: once, on call: ``roi_size`` is not the size that the network's weights were trained on.
 
     Raises:
         ValueError: ``sw_batch_size`` is below 1, ``overlap`` is outside [0, 1), ``mode`` is unknown or ``roi_size`` is not one
@@ -64,7 +76,7 @@ class VolumeSliceInferer(Inferer):
 
     def __init__(
         self,
-        roi_size: Sequence[int] | int = (512, 512),
+        roi_size: Sequence[int] | int | None = None,
         sw_batch_size: int = 8,
         overlap: float = 0.25,
         mode: BlendMode | str = BlendMode.GAUSSIAN,
@@ -77,13 +89,14 @@ class VolumeSliceInferer(Inferer):
             raise ValueError(f"sw_batch_size must be at least 1, found {sw_batch_size}")
         if not 0 <= overlap < 1:
             raise ValueError(f"overlap must lie in [0, 1), found {overlap}")
-        self.roi_size: tuple[int, ...] = ensure_tuple_rep(roi_size, 2)
+        self.roi_size: tuple[int, ...] | None = None if roi_size is None else ensure_tuple_rep(roi_size, 2)
         self.sw_batch_size = sw_batch_size
         self.overlap = overlap
         self.mode = BlendMode(mode)
         self.device = device
         self.decide = decide is not False and decide is not None
         self.offsets = None if isinstance(decide, bool) else as_class_offsets(decide)
+        self._warned = False
         self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
 
     def __call__(
@@ -116,10 +129,23 @@ class VolumeSliceInferer(Inferer):
                 )
             return logits
 
-        plane = tuple(volume.shape[2:4])
-        window = tuple(size if roi <= 0 else min(roi, size) for roi, size in zip(self.roi_size, plane, strict=True))
-        output = self._all_slices(volume, window, on_planes)
+        output = self._all_slices(volume, self._window(network, volume.shape[2:4]), on_planes)
         return MetaTensor(output).copy_meta_from(inputs) if isinstance(inputs, MetaTensor) else output
+
+    def _window(self, network: Any, plane: Sequence[int]) -> tuple[int, ...]:
+        """The size at which planes of this size are presented to the network."""
+        trained = trained_plane(network)
+        if self.roi_size is None:
+            return trained or tuple(map(min, LARGEST_PLANE, plane))
+        window = tuple(roi if roi > 0 else side for roi, side in zip(self.roi_size, plane, strict=True))
+        if trained is not None and window != trained and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"roi_size: found windows of {_by(window)}, expected {_by(trained)}, the planes that the weights were trained "
+                "on: small lesions may be lost. Without roi_size the windows are those of the weights.",
+                stacklevel=3,  # the line that calls the inferer
+            )
+        return window
 
     def _all_slices(
         self, volume: torch.Tensor, window: tuple[int, ...], network: Callable[[torch.Tensor], torch.Tensor]
@@ -144,7 +170,14 @@ class VolumeSliceInferer(Inferer):
     def _planes(
         self, planes: torch.Tensor, window: tuple[int, ...], network: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
-        """Planes (n, C, x, y) -> logits (n, K, x, y), through windows if they are larger than one."""
+        """Planes (n, C, x, y) -> logits (n, K, x, y), presented in windows of this size."""
+        missing = [max(roi - side, 0) for roi, side in zip(window, planes.shape[2:], strict=True)]
+        if any(missing):
+            # half of what is missing on each side, as MONAI's padding does it in training
+            before = [size // 2 for size in missing]
+            x, y = (slice(first, first + side) for first, side in zip(before, planes.shape[2:], strict=True))
+            sides = [before[1], missing[1] - before[1], before[0], missing[0] - before[0]]
+            return self._planes(functional.pad(planes, sides), window, network)[..., x, y]
         planes = planes.contiguous(memory_format=self.memory_format)
         if window == tuple(planes.shape[2:]):
             return network(planes)
@@ -163,3 +196,7 @@ class VolumeSliceInferer(Inferer):
             mode=self.mode,
         )
         return cast(torch.Tensor, blended)  # one tensor in, one tensor out
+
+
+def _by(sides: Sequence[int]) -> str:
+    return " x ".join(map(str, sides))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .coplenet import COPLENet
+from .trained_plane import complete_trained_plane
 
 #: Keys under which training programs save the weights, next to the optimizer and the epoch.
 _WRAPPERS = ("model_state_dict", "state_dict", "model", "network")
@@ -82,6 +83,7 @@ def _converted(state_dict: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], 
             # only written since PyTorch 0.4.1, and without influence on the result
             weights.setdefault(name.removesuffix("running_mean") + "num_batches_tracked", torch.tensor(0, device="cpu"))
     config = _config(weights)
+    complete_trained_plane(weights)
     with torch.device("meta"):  # names and shapes only: no memory, no random numbers
         expected = COPLENet(**config).state_dict()
     _check_names(expected, weights)

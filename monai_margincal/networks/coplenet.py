@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from .blocks import ConvNormAct, ConvPair, DilatedPyramid, Down, LayerSpec, Up
+from .trained_plane import BUFFER, complete_trained_plane
 
 NORMS = ("batch", "syncbatch", "instance", "group")
 UPSAMPLES = ("bilinear", "deconv")
@@ -38,6 +39,9 @@ class COPLENet(nn.Module):
     * Any height and width from 1: a plane whose sides are not multiples of 16 is extended at its end (last rows and
       columns repeated) and the logits are cropped back; with multiples of 16 nothing is added. What is added takes
       part in the plane-wide averages of the channel gates and of group or instance norm, as any padding does.
+    * Any size is not any result: trained on planes of one size, the network loses small lesions in planes of another. The
+      size that its weights were trained on is a buffer, `trained_plane`, see `monai_margincal.networks.record_trained_plane`;
+      `monai_margincal.inferers.VolumeSliceInferer` presents planes in windows of that size.
     * Volumes: in `eval` mode `slice_batch_size` slices are computed at a time, which bounds the memory and does not change the
       result. In training all ``B * D`` slices form ONE batch: batch norm takes its mean and variance over all of them, and
       memory grows with their number. Traced and exported programs also take all slices at once.
@@ -136,6 +140,7 @@ class COPLENet(nn.Module):
         self.up3 = Up(widths[2], widths[1], upsample=upsample, dropout=rates[1], norm=norm, act=act)
         self.up4 = Up(widths[1], widths[0], upsample=upsample, dropout=rates[0], norm=norm, act=act)
         self.out_conv = Conv["conv", 2](widths[0], out_channels, 3, padding=1)
+        self.register_buffer(BUFFER, torch.zeros(2, dtype=torch.int64))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of `x`: (B, C, H, W) or (B, C, D, H, W), any plane size; same spatial shape."""
@@ -150,6 +155,10 @@ class COPLENet(nn.Module):
         slices = x.transpose(1, 2).reshape(-1, x.shape[1], x.shape[3], x.shape[4])
         logits = self._segment_slices(slices)
         return logits.reshape([x.shape[0], x.shape[2], logits.shape[1], x.shape[3], x.shape[4]]).transpose(1, 2)
+
+    def _load_from_state_dict(self, state_dict: dict[str, torch.Tensor], prefix: str, *arguments: Any) -> None:
+        complete_trained_plane(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def _segment_slices(self, slices: torch.Tensor) -> torch.Tensor:
         # A loop over a number of slices that is known only at run time can be scripted, but neither traced nor exported.

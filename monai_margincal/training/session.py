@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from torch import nn
 
 from ..counting.as_class_counts import as_class_counts
 from ..errors import naming_files
+from ..networks import record_trained_plane
 from ..processes import own_rank
 from .epoch_seed import EpochSeedHandler
 from .training_state import TrainingState
@@ -48,6 +49,9 @@ class TrainingSession:
             no file is written.
         save_interval: epochs between saved states; only the last one is kept.
         early_stop_patience: number of validations without a better key metric after which to stop; 0 never stops.
+        trained_plane: rows and columns of the planes that the network is trained on. They go into its weights, so that validation
+            and inference present planes in the same way (see `monai_margincal.networks.record_trained_plane`); None if they vary
+            in size.
         pretrained: handler that loads weights to start from, such as `monai_margincal.networks.COPLENetCheckpointLoader`.
         resume_from: a complete state to continue from, instead of `pretrained`.
 
@@ -89,6 +93,7 @@ class TrainingSession:
         class_counts: Any = None,
         save_interval: int = 1,
         early_stop_patience: int = 0,
+        trained_plane: Sequence[int] | None = None,
         pretrained: Callable[[SupervisedTrainer], None] | None = None,
         resume_from: str | None = None,
     ) -> None:
@@ -104,6 +109,7 @@ class TrainingSession:
         self.class_counts = None if class_counts is None else as_class_counts(class_counts)
         self.save_interval = save_interval
         self.early_stop_patience = early_stop_patience
+        self.trained_plane = trained_plane
         self.pretrained = pretrained
         self.resume_from = resume_from
         self._begun = False
@@ -115,6 +121,10 @@ class TrainingSession:
             # not when the run starts: weights that a caller has put into the network in the meantime must not be lost
             self.pretrained(engine)
         engine.add_event_handler(Events.STARTED, self._begin)
+        # at every start, and after the resumed weights are there: a federated client loads others' weights before each
+        if self.trained_plane is not None:
+            plane = self.trained_plane
+            engine.add_event_handler(Events.STARTED, lambda: record_trained_plane(self.saved["network"], plane))
 
     def _begin(self, engine: SupervisedTrainer) -> None:
         """Attach what needs the complete trainer, after all other handlers; once, however often the trainer runs."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from monai.data import MetaTensor
 from monai.inferers import SliceInferer
+from monai.transforms import SpatialPad
 
 from monai_margincal.decisions import ClassOffsets
 from monai_margincal.inferers import VolumeSliceInferer
@@ -76,9 +77,8 @@ def test_windows_equal_those_of_monai():
     assert torch.allclose(ours, theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize("roi_size", [(64, 64), (16, 16)], ids=["whole", "windows"])
-def test_the_network_never_sees_more_than_asked_for(roi_size):
-    """Memory is bounded by the keys; small planes are not padded up to the window."""
+@pytest.mark.parametrize("roi_size", [(64, 64), (16, 16), (64, 16), 0, (-1, 16)])
+def test_the_network_sees_windows_of_one_size_and_never_more_of_them_than_asked_for(roi_size):
     seen = []
 
     def network(planes):
@@ -88,7 +88,14 @@ def test_the_network_never_sees_more_than_asked_for(roi_size):
 
     VolumeSliceInferer(roi_size, sw_batch_size=6)(torch.rand(1, 1, 40, 24, 8), network)
     assert max(shape[0] for shape in seen) == 6
-    assert {shape[2:] for shape in seen} == {(min(40, roi_size[0]), min(24, roi_size[1]))}
+    rois = (roi_size,) * 2 if isinstance(roi_size, int) else roi_size
+    assert {shape[2:] for shape in seen} == {tuple(r if r > 0 else s for r, s in zip(rois, (40, 24), strict=True))}
+
+
+def test_a_small_plane_lies_in_its_window_as_training_pads_it():
+    volume, seen = torch.rand(1, 2, 37, 20, 1), []
+    VolumeSliceInferer((64, 49))(volume, lambda planes: seen.append(planes) or planes)
+    assert torch.equal(seen[0][0], SpatialPad((64, 49))(volume[0, ..., 0]).as_tensor())
 
 
 @pytest.mark.parametrize("roi_size", [(64, 64), (16, 16)], ids=["whole", "windows"])

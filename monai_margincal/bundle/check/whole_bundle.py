@@ -29,12 +29,16 @@ from .network import check_network
 from .overrides import applicable, reaches, top_level
 from .properties import check_properties
 from .tensor_formats import check_formats
+from .windows import Size, check_windows, patch_size, window_size
 
 #: what MONAI's model zoo asks of a bundle besides its configurations, and how much it matters
 _FILES = {"LICENSE": "error", "docs/README.md": "warning", "configs/logging.conf": "info"}
 
 #: where the image is preprocessed
 _CHAINS = {"train": ("train::preprocessing", "validate::preprocessing"), "infer": ("preprocessing",)}
+
+#: what presents it to the network
+_INFERERS = {"train": "validate::inferer", "infer": "inferer"}
 
 #: a check: what it expects of a configuration, for the finding if it fails, and the check itself
 _Check = tuple[str, Callable[[], Iterable[Finding]]]
@@ -51,6 +55,7 @@ def check_bundle(
     the installed versions; names and numbers of classes in metadata, network, configuration and counts; the properties that
     MONAI and its clients need, for train, train + evaluate and inference; top-level keys that nothing refers to; the network's
     input and output, by running it once on the CPU; that the image is preprocessed alike in training, validation and inference;
+    that the windows of validation and inference, where they are given, have the size of the patches of training;
     that every component can be imported and takes its arguments; that the metadata's sizes and types are those of inference.
     With `dataset_dir`, or an override that the data lists depend on, also: that there are data, that images and labels pair up
     and lie on one grid, and that labels hold only the declared classes.
@@ -110,6 +115,7 @@ def _check_workflows(
 ) -> list[Finding]:
     found: list[Finding] = []
     chains: dict[str, Chain] = {}
+    sizes: dict[str, list[Size]] = {"patches": [], "windows": []}
     unknown = {top_level(id) for id in given}
     known: dict[str, Any] = {}
     for workflow in workflows(folder):
@@ -129,10 +135,12 @@ def _check_workflows(
         checks = _checks_of_any(workflow)
         if len(workflow.files) == 1:  # files merged over it do not change the rest
             checks += _checks_of_a_file(workflow, metadata, chains)
+            checks.append(("readable sizes", partial(_keep_sizes, workflow, sizes)))
             checks.append(("readable data", partial(_check_data, workflow, config, with_data)))
         for expected, check in checks:
             found += _guarded(workflow.place, expected, check)
     found += check_drift(chains)
+    found += check_windows(**sizes)
     if unknown:
         message = describe_unknown(sorted(unknown), {**known, **dict.fromkeys(unknown)})
         found.append(Finding.in_file("error", "the overrides", message, "keys of the bundle"))
@@ -162,6 +170,15 @@ def _keep_chain(parser: ConfigParser, id: str, place: str, chains: dict[str, Cha
     chain = image_chain(parser, id)
     if chain is not None:
         chains[f"{place}: {id.replace('::', '#')}"] = chain
+    return ()
+
+
+def _keep_sizes(workflow: Workflow, sizes: dict[str, list[Size]]) -> Iterable[Finding]:
+    parser = workflow.parser()
+    parser.parse(True)
+    if workflow.kind == "train":
+        sizes["patches"] += patch_size(parser, workflow.place)
+    sizes["windows"] += window_size(parser, _INFERERS[workflow.kind], workflow.place)
     return ()
 
 
