@@ -9,6 +9,7 @@ from .loss_curves import surrogate_figure
 from .margins import margin_figure
 from .overview import overview_figure
 from .panels import panel_figure
+from .points_won import points_won, points_won_figure
 from .pretraining_curve import pretraining_figure
 from .recipe_dots import regret_figure
 from .sensitivity import sensitivity_figure
@@ -23,6 +24,8 @@ __all__ = [
     "new_figure",
     "overview_figure",
     "panel_figure",
+    "points_won",
+    "points_won_figure",
     "pretraining_figure",
     "regret_figure",
     "sensitivity_figure",
