@@ -21,6 +21,8 @@ __all__ = ["main"]
 #: verb -> (module, one line of help)
 _VERBS = {
     "demo": ("demo", "train and run a lesion segmentation on the shipped CT, from label counts to a saved mask"),
+    "segment": ("segment", "segment scans with a shipped bundle"),
+    "train": ("train", "train a shipped bundle on a folder of your own"),
     "count": ("count", "count the voxels of every class in label files"),
     "margins": ("margins", "show the margins that follow from class counts"),
     "report": ("report", "write a report on class counts as one HTML file"),

@@ -11,6 +11,7 @@ from .frames import frames_datalist, split_by_group
 from .group_table import read_group_table
 from .groups import assign_groups, require_separate_groups
 from .named_cases import NamedCacheDataset
+from .scan_list import scan_list
 from .scans import ScanDataset
 from .shared_groups import find_shared_groups, warn_of_shared_groups
 from .splits import select_cases, split_datalist
@@ -32,6 +33,7 @@ __all__ = [
     "read_datalist",
     "read_group_table",
     "require_separate_groups",
+    "scan_list",
     "select_cases",
     "split_by_group",
     "select_fold",
