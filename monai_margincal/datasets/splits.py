@@ -106,7 +106,7 @@ def split_datalist(
                 f"part {name!r} needs {number} of {len(data)} cases (fraction {part}), "
                 f"but the other parts leave only {available}"
             )
-        chosen = _draw(order, groups, number)
+        chosen = draw_groups(order, groups, number)
         order = [group for group in order if group not in set(chosen)]
         cases = {str(left[index]["case"]) for group in chosen for index in groups[group]}
         parts[name] = [dict(item) for item in data if str(item["case"]) in cases]
@@ -144,7 +144,7 @@ def _named_parts(
     return parts
 
 
-def _draw(order: Sequence[str], groups: Mapping[str, Sequence[int]], number: int) -> list[str]:
+def draw_groups(order: Sequence[str], groups: Mapping[str, Sequence[Any]], number: int) -> list[str]:
     """The groups that come nearest to a number of cases together: the first of an order that fit, then perhaps a small one."""
     chosen, free = [], number
     for group in order:

@@ -16,16 +16,22 @@ __all__ = ["pretraining_histories", "pretraining_records", "pretraining_warnings
 
 def pretraining_records(
     study: Study, output: str | os.PathLike[str], runs: Sequence[Run], task: str
-) -> dict[int, dict[str, Any]]:
-    """Seed -> record of the pre-training, for the seeds that have a fine-tuned run."""
+) -> dict[str, dict[str, Any]]:
+    """Seed, and fold if there are any, -> record of the pre-training, for the seeds that have a fine-tuned run."""
     seeds = sorted({run.cell.seed for run in runs if (run.cell.task, run.cell.protocol) == (task, "finetune")})
-    found = {seed: load_record(output, study.cell(task, PRETRAINING, "", seed)) for seed in seeds}
+    found = {
+        f"{seed}" if fold is None else f"{seed}, fold {fold}": load_record(
+            output, study.cell(task, PRETRAINING, "", seed, fold=fold)
+        )
+        for seed in seeds
+        for fold in study.folds(task)
+    }
     return {seed: record for seed, record in found.items() if record is not None}
 
 
 def pretraining_histories(
     study: Study, output: str | os.PathLike[str], runs: Sequence[Run], task: str
-) -> dict[int, dict[str, Any]]:
+) -> dict[str, dict[str, Any]]:
     """Seed -> history of the pre-training."""
     return {seed: record["history"] for seed, record in pretraining_records(study, output, runs, task).items()}
 
@@ -48,11 +54,11 @@ def pretraining_warnings(study: Study, output: str | os.PathLike[str], runs: Seq
         if by_rule:
             lines.append(
                 f"Warning: {title}: the validation score did not stand still before the last step of pre-training "
-                f"(seeds {', '.join(map(str, by_rule))}): {advice}."
+                f"(seeds {'; '.join(by_rule)}): {advice}."
             )
         if rising:
             lines.append(
                 f"Warning: {title}: the validation score of pre-training still rose at its end "
-                f"(seeds {', '.join(map(str, rising))}): {advice}."
+                f"(seeds {'; '.join(rising)}): {advice}."
             )
     return lines

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..metrics import class_iou, class_precision, class_recall
+from .pooled_folds import pooled_record
 from .runner import load_record
 from .scores import PAPER_ABSENT, Comparison, foreground_iou, foreground_mean, paired_comparison
 from .study import Cell, Study
@@ -27,15 +28,17 @@ FAILURE_IOU = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished cell.
+    """A finished cell, or the finished cells of all folds of a task.
 
     Attributes:
-        cell: which one.
-        record: what was stored.
+        cell: which one; of several folds the first.
+        record: what was stored, of several folds pooled.
+        cells: all of them.
     """
 
     cell: Cell
     record: dict[str, Any]
+    cells: tuple[Cell, ...]
 
     def confusion(self, decoder: str) -> np.ndarray:
         """Confusion matrices of the test cases, int64 (N, C, C)."""
@@ -103,9 +106,17 @@ class Summary:
 
 
 def collect_runs(study: Study, output: str | os.PathLike[str]) -> list[Run]:
-    """The finished cells of a study, in its order; cells of older settings are ignored."""
-    found = ((cell, load_record(output, cell)) for cell in study.cells())
-    return [Run(cell, record) for cell, record in found if record is not None]
+    """The finished cells of a study, in its order; cells of older settings are ignored, and so are folds while one is missing."""
+    together: dict[tuple[str, str, str, int], list[Cell]] = {}
+    for cell in study.cells():
+        together.setdefault((cell.task, cell.protocol, cell.objective, cell.seed), []).append(cell)
+    runs = []
+    for cells in together.values():
+        found = [load_record(output, cell) for cell in cells]
+        records = [record for record in found if record is not None]
+        if len(records) == len(cells):
+            runs.append(Run(cells[0], pooled_record(records), tuple(cells)))
+    return runs
 
 
 def results_csv(study: Study, runs: Iterable[Run]) -> str:
@@ -133,7 +144,7 @@ def results_csv(study: Study, runs: Iterable[Run]) -> str:
                 "diverged": int(history["diverged"]),
                 "training_seconds": round(history["seconds"], 2),
                 "peak_memory_mib": round(history["peak_memory"] / 2**20, 1),
-                "cell": run.cell.key,
+                "cell": "+".join(cell.key for cell in run.cells),
             }
             scores = {"iou": class_iou, "recall": class_recall, "precision": class_precision}
             for score, of in scores.items():

@@ -172,7 +172,7 @@ def _claim(
         done = int(study.tasks[cell.task]["pretraining_steps"])
         by_rule = study.standstill(cell.task) is not None
         if cell.protocol == "finetune" or (cell.protocol == "scratch" and by_rule):
-            before = study.cell(cell.task, PRETRAINING, "cross-entropy", cell.seed)
+            before = study.cell(cell.task, PRETRAINING, "cross-entropy", cell.seed, fold=cell.fold)
             stored = load_record(output, before) or _claim(study, output, before, device, bar=bar)
             if stored is None:
                 return None
@@ -197,7 +197,7 @@ def _train_cell(
     bar: Any,
 ) -> dict[str, Any]:
     settings = study.tasks[cell.task]
-    parts = study.cases(cell.task, cell.seed)
+    parts = study.cases(cell.task, cell.seed, cell.fold)
     training, validation, test = (
         study.load(cell.task, part) for part in (parts.training, parts.validation, parts.test)
     )
@@ -250,6 +250,7 @@ def _train_cell(
         "protocol": cell.protocol,
         "objective": cell.objective,
         "seed": cell.seed,
+        "fold": cell.fold,
         "class_names": list(settings["class_names"]),
         "training_cases": [case.name for case in training],
         "training_counts": counts.counts.tolist(),

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -30,6 +31,7 @@ from typing import Any
 
 from monai.bundle import ConfigParser
 
+from ..datasets import assign_folds
 from ..extras import require
 from .cases import CaseStore
 from .standstill import Standstill
@@ -50,7 +52,8 @@ TASK_KEYS = {
     "data": True,  # component that returns a data list of {"image", "label", "case"}
     "training": True,  # number or share of cases drawn by the cell's seed, case names, or "rest"
     "validation": True,  # number or share of cases drawn by split_seed, case names, or "training"
-    "test": True,  # number or share of cases drawn by split_seed, or case names
+    "test": False,  # number or share of cases drawn by split_seed, or case names
+    "folds": False,  # instead of test: split_seed deals the cases into so many folds, each a test once; their cases are pooled
     "class_names": True,  # background first
     "transform": True,  # list of deterministic MONAI dictionary transforms: image (C, *spatial), label (1, *spatial)
     "sample_size": True,  # spatial size of a training sample; smaller images are extended, larger ones cropped at random
@@ -84,6 +87,7 @@ class Cell:
         seed: draws training cases, initial weights, data order and dropout.
         key: fingerprint of everything that decides the result; the name of the cell's files.
         description: what the fingerprint was computed from, in JSON types.
+        fold: the fold that is tested on; None where the task has no folds.
     """
 
     task: str
@@ -92,11 +96,14 @@ class Cell:
     seed: int
     key: str
     description: dict[str, Any]
+    fold: int | None = None
 
     @property
     def name(self) -> str:
-        """The cell's name for users: task/protocol/objective/seed."""
-        return f"{self.task}/{self.protocol}/{self.objective}/{self.seed}"
+        """The cell's name for users: task/protocol/objective/seed, and the fold if there are any."""
+        return f"{self.task}/{self.protocol}/{self.objective}/{self.seed}" + (
+            "" if self.fold is None else f"/fold{self.fold}"
+        )
 
 
 class Study:
@@ -125,11 +132,16 @@ class Study:
         self.seeds: list[int] = list(self._config["seeds"])
         for name, task in self.tasks.items():
             _check_keys(f"tasks::{name}", task, TASK_KEYS, [key for key, needed in TASK_KEYS.items() if needed])
+            if ("test" in task) == ("folds" in task):
+                raise ValueError(
+                    f"tasks::{name}: found {'both' if 'test' in task else 'neither'} of the keys test and folds, "
+                    "expected one"
+                )
             self.standstill(name)
         for name, objective in self.objectives.items():
             _check_keys(f"objectives::{name}", objective, _OBJECTIVE_KEYS, ["loss"])
         self._store = CaseStore()
-        self._splits: dict[tuple[str, int], TaskCases] = {}
+        self._splits: dict[tuple[str, int, int | None], TaskCases] = {}
         self._data: dict[str, list[dict[str, Any]]] = {}
 
     @classmethod
@@ -176,17 +188,26 @@ class Study:
             protocols = _listed({"protocols": ["finetune"], **block}, "protocols", PROTOCOLS, index)
             seeds = _listed(block, "seeds", self.seeds, index)
             for task in tasks:
-                for seed in seeds:
-                    for protocol in protocols:
-                        for objective in objectives:
-                            cell = self.cell(task, protocol, objective, seed)
-                            found.setdefault(cell.key, cell)
+                for seed, fold in itertools.product(seeds, self.folds(task)):
+                    for protocol, objective in itertools.product(protocols, objectives):
+                        cell = self.cell(task, protocol, objective, seed, fold=fold)
+                        found.setdefault(cell.key, cell)
         return list(found.values())
 
-    def cell(self, task: str, protocol: str, objective: str, seed: int) -> Cell:
+    def folds(self, task: str) -> list[int] | list[None]:
+        """The numbers of a task's folds; ``[None]`` for a task without."""
+        number = self.tasks[task].get("folds")
+        if number is None:
+            return [None]
+        if isinstance(number, bool) or not isinstance(number, int) or number < 2:
+            raise ValueError(f"tasks::{task}::folds: found {number!r}, expected a whole number from 2")
+        return list(range(number))
+
+    def cell(self, task: str, protocol: str, objective: str, seed: int, fold: int | None = None) -> Cell:
         """One cell; for "pretraining" the objective is ignored."""
-        settings = {key: value for key, value in self.tasks[task].items() if key not in ("data", "title", "split_seed")}
-        cases = self.cases(task, seed)
+        left_out = ("data", "title", "split_seed", "folds")  # the digests of the parts say what these decide
+        settings = {key: value for key, value in self.tasks[task].items() if key not in left_out}
+        cases = self.cases(task, seed, fold)
         for part in ("training", "validation", "test"):
             settings[part] = cases.digest(part)
         description = {
@@ -205,22 +226,25 @@ class Study:
         description["references"] = self._references(description)
         text = json.dumps(description, sort_keys=True, ensure_ascii=True)
         key = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return Cell(task, protocol, objective, seed, key=key, description=description)
+        return Cell(task, protocol, objective, seed, key=key, description=description, fold=fold)
 
-    def cases(self, task: str, seed: int) -> TaskCases:
-        """Training, validation and test cases of a task; the seed draws the training cases."""
-        if (task, seed) not in self._splits:
+    def cases(self, task: str, seed: int, fold: int | None = None) -> TaskCases:
+        """Training, validation and test cases of a task; the seed draws the training cases, the fold is the test."""
+        if (task, seed, fold) not in self._splits:
+            where, split_seed = f"tasks::{task}", int(self.tasks[task].get("split_seed", 0))
             if task not in self._data:
                 self._data[task] = self.build(self.tasks[task]["data"])
-            self._splits[task, seed] = select_task_cases(
-                self._data[task],
-                {part: self._part(task, part) for part in ("training", "validation", "test")},
-                split_seed=int(self.tasks[task].get("split_seed", 0)),
-                seed=seed,
-                where=f"tasks::{task}",
-                digest=self._store.digest,
+            data = self._data[task]
+            parts = {part: self._part(task, part) for part in ("training", "validation")}
+            if fold is None:
+                parts["test"] = self._part(task, "test")
+            else:
+                dealt = assign_folds(data, len(self.folds(task)), split_seed)
+                parts["test"] = [item["case"] for item in dealt if item["fold"] == fold]
+            self._splits[task, seed, fold] = select_task_cases(
+                data, parts, split_seed=split_seed, seed=seed, where=where, digest=self._store.digest
             )
-        return self._splits[task, seed]
+        return self._splits[task, seed, fold]
 
     def _part(self, task: str, part: str) -> Any:
         """What the file says of a part, expressions and references resolved."""

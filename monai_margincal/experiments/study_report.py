@@ -13,6 +13,7 @@ from .figures import figure_bytes
 from .pretraining import pretraining_warnings
 from .regret_report import regret_by_protocol
 from .results import Run, collect_runs, results_csv, summarise
+from .runner import record_path
 from .scored_runs import scored_runs
 from .study import Study
 from .study_figures import study_figures
@@ -44,7 +45,7 @@ def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Pat
 
 def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
     summaries = summarise(study, runs)
-    state = [*_state(study, runs), *pretraining_warnings(study, folder, runs)]
+    state = [*_state(study, folder, runs), *pretraining_warnings(study, folder, runs)]
     regrets = regret_by_protocol(scored_runs(study, runs))
     tables = [*(table for table, _ in regrets.values()), *study_tables(study, summaries)]
     markdown = [f"# {study.title}\n", "".join(f"* {line}\n" for line in state), *(table.markdown() for table in tables)]
@@ -76,9 +77,10 @@ def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
     return [*written, page]
 
 
-def _state(study: Study, runs: Sequence[Run]) -> list[str]:
+def _state(study: Study, folder: Path, runs: Sequence[Run]) -> list[str]:
     """How much of the study is done, so that nobody takes a part for the whole."""
-    planned, done = study.cells(), {run.cell.key for run in runs}
+    planned = study.cells()
+    done = {cell.key for cell in planned if record_path(folder, cell).is_file()}
     lines = [f"{len(done)} of {len(planned)} runs are finished."]
     for task in dict.fromkeys(cell.task for cell in planned):
         cells = [cell for cell in planned if cell.task == task]

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..datasets.groups import members_of_groups, require_separate_groups
+from ..datasets.splits import draw_groups
+
 __all__ = ["REST", "SAME", "TaskCases", "select_task_cases"]
 
 #: ``training: rest``: all cases that are left
@@ -53,8 +56,10 @@ def select_task_cases(
 ) -> TaskCases:
     """Divide a data list: ``split_seed`` draws test and validation cases, ``seed`` draws training cases from the rest.
 
+    Where the items have a ``"group"``, such as a patient, whole groups are drawn: a part has about its number of cases.
+
     Args:
-        data: data list of {"image", "label", "case"}.
+        data: data list of {"image", "label", "case"}, perhaps with a "group".
         parts: "training", "validation" and "test", each a number of cases, a share of all cases (between 0 and 1, rounded, at
             least one case), or a list of case names. ``training`` may also be "rest": all that are left; ``validation`` may be
             0, or "training": the training cases, which says nothing about others.
@@ -64,7 +69,8 @@ def select_task_cases(
         digest: gives the fingerprint of an item's files.
 
     Raises:
-        ValueError: a part is none of these, a name is unknown, repeated or in two parts, or there are too few cases.
+        ValueError: a part is none of these, a name is unknown, repeated or in two parts, or there are too few cases;
+            a group is in two parts, or only some items have one.
     """
     by_name = {str(item["case"]): item for item in data}
     if len(by_name) < len(data):
@@ -73,18 +79,30 @@ def select_task_cases(
     taken = {name for names in named.values() for name in names}
     # RandomState's stream is frozen across NumPy versions
     left = sorted(name for name in by_name if name not in taken)
-    order = [left[i] for i in np.random.RandomState(split_seed).permutation(len(left))]
+    members = {
+        group: [left[index] for index in indices]
+        for group, indices in members_of_groups([by_name[name] for name in left]).items()
+    }
+    order = [sorted(members)[i] for i in np.random.RandomState(split_seed).permutation(len(members))]
     chosen = dict(named)
     for part in ("test", "validation", "training"):
         if part in named or (part == "validation" and parts[part] == SAME):
             continue
         if part == "training":
             order = [order[i] for i in np.random.RandomState([seed, 40]).permutation(len(order))]
-        number = _number(parts[part], part, len(data), len(order), where=where)
-        chosen[part], order = sorted(order[:number]), order[number:]
+        number = _number(parts[part], part, len(data), sum(len(members[group]) for group in order), where=where)
+        groups = draw_groups(order, members, number) if number else []
+        order = [group for group in order if group not in set(groups)]
+        chosen[part] = sorted(name for group in groups for name in members[group])
+        if not chosen[part] and number:
+            raise ValueError(
+                f"{where}::{part}: found no group of cases for it, expected one; the other parts take all of them"
+            )
     if parts["validation"] == SAME:
         chosen["validation"] = chosen["training"]
     items = {part: tuple(by_name[name] for name in chosen[part]) for part in ("training", "validation", "test")}
+    alone = {part: found for part, found in items.items() if part != "validation" or parts["validation"] != SAME}
+    require_separate_groups(alone, where)
     used = {str(item["case"]): item for part in items.values() for item in part}
     return TaskCases(**items, digests={name: digest(item) for name, item in used.items()})
 

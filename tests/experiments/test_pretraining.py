@@ -47,15 +47,15 @@ def test_a_score_that_still_rises_is_a_warning(finished):
 def test_a_rule_that_was_not_met_is_a_warning_and_one_that_was_is_none(finished):
     curve = [0.0, 0.2, 0.4, 0.6, 0.8]
     (line,) = _warnings(finished, {0: curve, 1: curve}, still=False)
-    assert "did not stand still before the last step of pre-training (seeds 0, 1)" in line
+    assert "did not stand still before the last step of pre-training (seeds 0; 1)" in line
     assert _warnings(finished, {0: curve, 1: curve}, still=True) == []
 
 
 def test_the_figure_has_a_curve_per_seed():
-    histories = {seed: {"steps": [0, 10], "validation_miou": [0.1, 0.5 + seed / 10]} for seed in (0, 3)}
+    histories = {f"{k}": {"steps": [0, 10], "validation_miou": [0.1, 0.5 + k / 10]} for k in (0, 3)}
     (axis,) = pretraining_figure(histories).axes
     assert [line.get_ydata()[-1] for line in axis.lines] == pytest.approx([50, 80])
-    assert pretraining_figure({0: {"steps": [], "validation_miou": []}}) is None
+    assert pretraining_figure({"0": {"steps": [], "validation_miou": []}}) is None
 
 
 def test_the_start_is_not_decided_by_every_decoder(finished):

@@ -9,7 +9,7 @@ from ...palette import SERIES
 from .canvas import new_figure
 
 
-def pretraining_figure(histories: Mapping[int, Mapping[str, Sequence[float]]]) -> Any | None:
+def pretraining_figure(histories: Mapping[str, Mapping[str, Sequence[float]]]) -> Any | None:
     """Validation mIoU of the pre-training, one curve per seed.
 
     Args:
