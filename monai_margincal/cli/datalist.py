@@ -23,7 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=sorted(_KINDS), metavar="KIND", help=", ".join(sorted(_KINDS)))
     parser.add_argument("root", help="the data set's folder")
     parser.add_argument("--output", required=True, help="JSON file to write; it must not exist yet")
-    parser.add_argument("--image", default="images/{case}.*", help="folder, frames: template of the images below ROOT")
+    parser.add_argument(
+        "--image",
+        default="images/{case}.*",
+        help="folder, frames: template of the images below ROOT; {group} may stand for the patient",
+    )
     parser.add_argument("--label", default="labels/{case}.*", help="folder, frames: template of the labels below ROOT")
     parser.add_argument(
         "--validation", type=float, help="folder, frames: share of the cases used to choose the model, by default 0.2"

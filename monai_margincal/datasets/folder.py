@@ -12,7 +12,11 @@ from ..formats import IMAGE_SUFFIXES
 from .groups import assign_groups
 
 _CASE = "{case}"
+_GROUP = "{group}"
 _ANY_ENDING = ".*"
+_PLACEHOLDER = re.compile(f"({re.escape(_CASE)}|{re.escape(_GROUP)})")
+#: a group is as long as it can be, as in a pattern of case names
+_STANDS_FOR = {_CASE: "(?P<case>[^/]+?)", _GROUP: "(?P<group>[^/]+)"}
 
 
 def folder_datalist(
@@ -31,6 +35,10 @@ def folder_datalist(
     known ending, such as ``"scans/{case}"`` or ``"{case}/CT 1.2.840"``, stands for folders, one DICOM series each. Names that
     begin with a dot are skipped. The case name is whatever ``{case}`` stands for; it may contain dots but no ``/``.
 
+    A template may contain ``{group}`` once as well, for the patient or whatever else the cases of a group share:
+    ``"{group}/{case}/ct.nii.gz"``, ``"{group}_scan{case}.nii.gz"``. Case names are then ``GROUP/CASE``, since the scans of two
+    patients may have the same names.
+
     Args:
         root: the data set's folder.
         image: template of the images.
@@ -44,13 +52,14 @@ def folder_datalist(
 
     Returns:
         one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths,
-        and with a ``"group"`` where groups are asked for.
+        and with a ``"group"`` where groups are asked for or the templates have one.
 
     Raises:
         TypeError: ``root`` is not a path or a template is not a string.
         FileNotFoundError: ``root`` is not a folder, no file fits a template, or a case of ``cases`` has no image or no label.
-        ValueError: a template is not relative or does not hold ``{case}`` exactly once, an image has no label, a label has
-            no image, two files belong to one case, ``cases`` is empty or names a case twice, or a case has no group.
+        ValueError: a template is not relative or does not hold ``{case}`` exactly once, only one template has ``{group}``, an
+            image has no label, a label has no image, two files belong to one case, ``cases`` is empty or names a case twice, or
+            a case has no group.
 
     Example:
         >>> from monai_margincal.datasets import folder_datalist
@@ -67,6 +76,11 @@ def folder_datalist(
         raise FileNotFoundError(f"data set folder not found: {folder}")
     templates = {"image": image} if label is None else {"image": image, "label": label}
     wanted = None if cases is None else _case_names(cases)
+    with_group = [key for key, template in templates.items() if isinstance(template, str) and _GROUP in template]
+    if with_group and len(with_group) < len(templates):
+        raise ValueError(
+            f"the patterns {list(templates.values())}: found {_GROUP} in one of them, expected it in both or none"
+        )
 
     found: dict[str, dict[str, str]] = {}
     for key, template in templates.items():
@@ -82,6 +96,8 @@ def folder_datalist(
                     f"no {key} for the cases {_shown(missing)}: nothing in {folder} fits the pattern {template!r} for them"
                 )
     data = [{**{key: found[key][case] for key in templates}, "case": case} for case in wanted]
+    if with_group:
+        data = [{**item, "group": item["case"].rpartition("/")[0]} for item in data]
     return assign_groups(data, groups, group_column, group_pattern)
 
 
@@ -101,27 +117,31 @@ def _matches(folder: Path, template: str, key: str, wanted: list[str] | None) ->
     if not isinstance(template, str):
         raise TypeError(f"the {key} pattern: found {template!r}, expected a text that holds {_CASE} exactly once")
     template = template.removeprefix("./")
-    if template.count(_CASE) != 1 or Path(template).is_absolute():
+    if template.count(_CASE) != 1 or Path(template).is_absolute() or template.count(_GROUP) > 1:
+        at_most = f" and {_GROUP} at most once" if _GROUP in template else ""
         raise ValueError(
-            f"the {key} pattern must be a relative path that holds {_CASE} exactly once, found {template!r}"
+            f"the {key} pattern must be a relative path that holds {_CASE} exactly once{at_most}, found {template!r}"
         )
     any_ending = template.endswith(_ANY_ENDING)
     stem = template[: -len(_ANY_ENDING)] if any_ending else template
-    before, after = stem.split(_CASE)
+    parts = _PLACEHOLDER.split(stem)
     ending = f"(?i:{'|'.join(map(re.escape, IMAGE_SUFFIXES))})" if any_ending else ""
-    fits = re.compile(f"{re.escape(before)}(?P<case>[^/]+?){re.escape(after)}{ending}")
-    last = after.rsplit("/", 1)[-1]
+    fits = re.compile("".join(_STANDS_FOR.get(part, re.escape(part)) for part in parts) + ending)
+    shape = "".join("*" if part in _STANDS_FOR else glob.escape(part) for part in parts)
+    last = parts[-1].rsplit("/", 1)[-1]
     # Without an ending nothing tells an image from any other file, so only folders count. A dot may stand in the name of a
     # folder (DICOM's numbers) or before an ending that is not known here.
     folders = not any_ending and not last.lower().endswith(IMAGE_SUFFIXES)
     single_files = any_ending or "." in last
 
     paths: dict[str, list[str]] = {}
-    for path in folder.glob(f"{glob.escape(before)}*{glob.escape(after)}{'.*' if any_ending else ''}"):
+    for path in folder.glob(shape + (_ANY_ENDING if any_ending else "")):
         match = fits.fullmatch(path.relative_to(folder).as_posix())
-        if match is None or match["case"].startswith(".") or not (folders if path.is_dir() else single_files):
+        if match is None or not (folders if path.is_dir() else single_files):
             continue
-        paths.setdefault(match["case"], []).append(str(path))
+        named = [match[name] for name in ("group", "case") if name in fits.groupindex]
+        if not any(name.startswith(".") for name in named):
+            paths.setdefault("/".join(named), []).append(str(path))
     if not paths:
         raise FileNotFoundError(f"no {key} found: nothing in {folder} fits the pattern {template!r}")
     double = [

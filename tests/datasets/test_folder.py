@@ -265,3 +265,42 @@ def test_groups_of_a_folder(tmp_path):
         ValueError, match=r"cases.csv: found no group for 'p1_right', 'p2_left', expected one for every case"
     ):
         folder_datalist(tmp_path, groups=tmp_path / "cases.csv")
+
+
+def test_a_folder_for_each_patient(tmp_path):
+    files = [f"{p}/{scan}/{kind}.nii.gz" for p in ("p1", "p2") for scan in ("a", "b") for kind in ("ct", "lesion")]
+    make(tmp_path, *files, "p2/b.x/ct.nii", "p3/notes.txt", ".p/a/ct.nii.gz", "p1/.a/ct.nii.gz")
+    data = folder_datalist(tmp_path, "{group}/{case}/ct.nii.gz", "{group}/{case}/lesion.nii.gz")
+    assert [(item["case"], item["group"]) for item in data] == [
+        ("p1/a", "p1"),
+        ("p1/b", "p1"),
+        ("p2/a", "p2"),
+        ("p2/b", "p2"),
+    ]
+    assert data[3]["label"] == f"{tmp_path}/p2/b/lesion.nii.gz"
+    one = folder_datalist(tmp_path, "{group}/{case}/ct.*", None, cases=["p2/b.x"])
+    assert [(Path(item["image"]).name, item["group"]) for item in one] == [("ct.nii", "p2")]
+    series = folder_datalist(tmp_path, "{group}/{case}", None)
+    assert [item["case"] for item in series] == ["p1/a", "p1/b", "p2/a", "p2/b", "p2/b.x"]
+
+
+def test_a_patient_in_the_name_of_a_file(tmp_path):
+    make(tmp_path, *(f"{name}_{kind}.nii" for name in ("v_1_001", "v_1_002", "v_2_001") for kind in ("image", "label")))
+    data = folder_datalist(tmp_path, "{group}_{case}_image.nii", "{group}_{case}_label.nii")
+    assert [(item["group"], item["case"]) for item in data] == [
+        ("v_1", "v_1/001"),
+        ("v_1", "v_1/002"),
+        ("v_2", "v_2/001"),
+    ]
+    turned = folder_datalist(tmp_path, "v_{case}_{group}_image.nii", None)
+    assert [(item["group"], item["case"]) for item in turned] == [("001", "001/1"), ("001", "001/2"), ("002", "002/1")]
+    with pytest.raises(
+        ValueError, match=r"\['{group}_{case}_image.nii', '{case}_label.nii'\]: found {group} in one of them"
+    ):
+        folder_datalist(tmp_path, "{group}_{case}_image.nii", "{case}_label.nii")
+    with pytest.raises(
+        ValueError, match=r"holds {case} exactly once and {group} at most once, found '{group}/{group}/{case}'"
+    ):
+        folder_datalist(tmp_path, "{group}/{group}/{case}", None)
+    with pytest.raises(ValueError, match="case 'v_1/001' in the group 'v_1', expected 'x', as the table says"):
+        folder_datalist(tmp_path, "{group}_{case}_image.nii", None, groups={item["case"]: "x" for item in data})

@@ -47,6 +47,13 @@ READERS_OWN: dict[str, Callable[[], dict[str, Any]]] = {
 @pytest.fixture
 def in_labels_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(LUNG / "labels", tmp_path / "labels")
+    scans = [f"P{patient}_{side}" for patient in range(5) for side in ("left", "right")]
+    for kind in ("images", "labels"):
+        (tmp_path / "DATA" / kind).mkdir(parents=True)
+        for scan in scans:
+            (tmp_path / "DATA" / kind / f"{scan}.nii.gz").touch()
+    rows = [f"{scan},50,{scan[:2]}" for scan in scans]
+    (tmp_path / "DATA" / "cases.csv").write_text("\n".join(["case,age,patient_id", *rows]))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
