@@ -7,6 +7,8 @@ import sys
 import warnings
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from shared import SHARED, needs_shared
 
 from monai_margincal.datasets import assign_groups, find_shared_groups, split_datalist, warn_of_shared_groups
@@ -44,6 +46,31 @@ def parts_of(names, share=0.3):
 )
 def test_what_a_name_suggests(case, group):
     assert suggested_group(case) == group
+
+
+@given(
+    before=st.text("abcXYZ_- ", max_size=12),
+    numbers=st.lists(st.integers(0, 10**6), min_size=2, max_size=30, unique=True),
+    after=st.text("abcXYZ_- ", max_size=6),
+)
+def test_one_number_is_never_a_finding(before, numbers, after):
+    data = [{"case": f"{before}{number}{after}"} for number in numbers]
+    assert find_shared_groups({"training": data[::2], "validation": data[1::2]}) == []
+
+
+@given(
+    patients=st.sets(st.integers(0, 999), min_size=2, max_size=9),
+    between=st.sampled_from(["_", "-", "_R_", " slice ", "_nod", "-ses-"]),
+)
+def test_the_same_two_scans_of_each_patient_always_are(patients, between):
+    parts = {
+        part: [{"case": f"P{patient:03}{between}{scan}"} for patient in patients] for scan, part in enumerate("ab")
+    }
+    (found,) = find_shared_groups(parts)
+    first = f"P{min(patients):03}"
+    assert found.files == (f"{first}{between}0", f"{first}{between}1")
+    assert f"the group {first!r}" in found.message
+    assert f"and {len(patients) - 1} more in two parts" in found.message
 
 
 @pytest.mark.parametrize(
