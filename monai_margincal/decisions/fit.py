@@ -18,7 +18,7 @@ from .votes import MOST_BYTES, AllVotes, Votes
 __all__ = ["fit_class_offsets", "fit_votes"]
 
 _ROUNDS = 2
-_VALUES = GRID.tolist()
+_VALUES = [round(value, 1) for value in GRID.tolist()]
 #: Scores closer than this are equal: sums of the same numbers in another order differ by less.
 _EQUAL = 1e-12
 
