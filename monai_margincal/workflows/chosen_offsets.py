@@ -6,11 +6,12 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from ..decisions import ClassOffsets
+from ..decisions.bake import baked_offsets
 from ..decisions.offsets_handler import DECISION_FILE
 from ..decisions.weights_digest import weights_digest
 from ..networks import convert_coplenet_state_dict
@@ -38,7 +39,7 @@ def chosen_offsets(
 
     Args:
         decision: a file of offsets; ``"argmax"`` for the largest logit; None for ``decision.json`` beside the weights, if there
-            is one and it was fitted for these weights.
+            is one, it was fitted for these weights, and no offsets have been baked into them.
         weights_file: the file of the weights; it need not exist.
         class_names: names of the classes by id.
 
@@ -71,21 +72,31 @@ def choose_decision(
         return Choice(None, f"the largest logit, since there is no {path}")
     offsets = ClassOffsets.from_json(path)
     _expect_classes(offsets, class_names, path)
-    fitted_for = (offsets.fitted_on or {}).get("weights")
-    found = None if fitted_for is None else digest_of_file(weights_file)
-    others = found is not None and found != fitted_for
-    if others and decision is None:
-        return Choice(None, f"the largest logit, since {path} was fitted for other weights than {weights_file}", True)
-    remark = f", fitted for other weights than {weights_file}" if others else ""
-    return Choice(offsets, f"{path}{remark}: {offsets!r}", others)
+    content = _content(weights_file)
+    fitted_for, found = (offsets.fitted_on or {}).get("weights"), _digest(content)
+    doubt = ""
+    if baked_offsets(content) is not None:
+        doubt = f"{weights_file} has offsets in it already"
+    elif None not in (fitted_for, found) and fitted_for != found:
+        doubt = f"{path} was fitted for other weights than {weights_file}"
+    if doubt and decision is None:
+        return Choice(None, f"the largest logit, since {doubt}", True)
+    return Choice(offsets, f"{path}: {offsets!r}{f'; {doubt}' if doubt else ''}", bool(doubt))
 
 
 def digest_of_file(weights_file: str | os.PathLike[str]) -> str | None:
     """Digest of the weights of a file, of a COPLE-Net in any published layout; None where there are none to read."""
+    return _digest(_content(weights_file))
+
+
+def _content(weights_file: str | os.PathLike[str]) -> Any:
     try:
-        content = torch.load(weights_file, map_location="cpu", weights_only=True)
+        return torch.load(weights_file, map_location="cpu", weights_only=True)
     except Exception:  # torch raises errors of many types; who loads the weights says what is wrong with them
         return None
+
+
+def _digest(content: Any) -> str | None:
     try:
         return weights_digest(convert_coplenet_state_dict(content))
     except (TypeError, ValueError):  # another network

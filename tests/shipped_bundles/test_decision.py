@@ -17,7 +17,7 @@ from monai_margincal.decisions.weights_digest import weights_digest
 from monai_margincal.networks import COPLENet
 
 NAMES = ["background", "lesion"]
-FEATURES = [4, 8, 16, 32, 64]
+FEATURES = [8, 16, 32, 64, 128]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from monai_margincal.decisions import ClassOffsets
+from monai_margincal.decisions.bake import baked_weights
 from monai_margincal.decisions.weights_digest import weights_digest
 from monai_margincal.networks import COPLENet
 from monai_margincal.workflows import chosen_offsets
@@ -47,7 +48,18 @@ def test_of_other_weights_it_is_left_aside_or_by_name_taken_with_a_warning(weigh
     assert (
         caplog.messages[0] == f"decision: the largest logit, since {path} was fitted for other weights than {weights}"
     )
-    assert f"decision: {path}, fitted for other weights than {weights}: ClassOffsets(" in caplog.messages[1]
+    assert caplog.messages[1].startswith(f"decision: {path}: ClassOffsets(")
+    assert caplog.messages[1].endswith(f"; {path} was fitted for other weights than {weights}")
+
+
+def test_weights_with_offsets_in_them_are_not_given_more(tmp_path, caplog):
+    """Where the file says nothing of the weights, only the mark of the weights themselves tells."""
+    network = torch.nn.Conv2d(3, 2, 1)
+    torch.save(baked_weights(network.state_dict(), ClassOffsets([0, 1]))[0], tmp_path / "baked.pt")
+    ClassOffsets([0, 1]).to_json(tmp_path / "decision.json")
+    with caplog.at_level(logging.WARNING):
+        assert chosen_offsets(None, tmp_path / "baked.pt", NAMES) is None
+    assert caplog.messages == [f"decision: the largest logit, since {tmp_path / 'baked.pt'} has offsets in it already"]
 
 
 def test_none_there_or_none_wanted(weights, caplog):
