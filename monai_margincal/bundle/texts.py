@@ -21,8 +21,8 @@ from ..errors import root_message
 
 #: keys of a file or a folder, by the last part of their ids
 _PATHS = {
-    "bundle_root", "ckpt_dir", "output_dir", "dataset_dir", "datalist_file", "checkpoint", "resume_from", "trt_file",
-    "load_path", "root", "file",
+    "bundle_root", "ckpt_dir", "output_dir", "dataset_dir", "datalist_file", "checkpoint", "decision", "resume_from",
+    "trt_file", "load_path", "root", "file",
 }  # fmt: skip
 _PATTERNS = {"image_pattern", "label_pattern"}
 #: of texts of any other kind

@@ -27,6 +27,7 @@ _VERBS = {
     "margins": ("margins", "show the margins that follow from class counts"),
     "report": ("report", "write a report on class counts as one HTML file"),
     "datalist": ("datalist", "write a MONAI data list for a folder of images and labels"),
+    "decide": ("decide", "decide for the IoU by offsets per class: fit, show or bake them"),
     "convert-weights": ("convert_weights", "convert published COPLE-Net weights to this package's layout"),
     "check-bundle": ("check_bundle", "check a MONAI bundle: metadata, keys, names, preprocessing, data"),
     "compare": ("compare", "run a study: tasks x objectives x seeds, resumable"),

@@ -11,7 +11,7 @@ from ..labels import class_labels
 __all__ = ["case_slabs", "expect_case", "label_slabs"]
 
 #: Voxels that are looked at together: temporaries are this many rows of logits.
-_SLAB = 1 << 20
+_SLAB = 1 << 18
 
 
 def expect_case(

@@ -10,7 +10,7 @@ import torch
 __all__ = ["GRID", "CaseVotes"]
 
 #: Offsets that are tried, in natural units of the logits: thresholds from 0.018 to 0.982 on the probability of two classes.
-GRID = torch.from_numpy(np.arange(-40, 41) * 0.1).float()
+GRID = torch.from_numpy(np.arange(-40, 41) / 10).float()
 _LARGEST = float(GRID[-1])
 
 

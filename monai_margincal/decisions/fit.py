@@ -18,7 +18,7 @@ from .votes import MOST_BYTES, AllVotes, Votes
 __all__ = ["fit_class_offsets", "fit_votes"]
 
 _ROUNDS = 2
-_VALUES = GRID.tolist()
+_VALUES = [round(value, 1) for value in GRID.tolist()]
 #: Scores closer than this are equal: sums of the same numbers in another order differ by less.
 _EQUAL = 1e-12
 
@@ -40,7 +40,7 @@ def fit_class_offsets(
     offset without which the cross-fitted score is not lower is left at 0, and so are all if together they gain nothing. So
     argmax never becomes worse on paper only. A class that no case has keeps 0.
 
-    Each case is seen once, in slabs of a million voxels. Kept of it are the logits, in single precision, of those voxels that
+    Each case is seen once, in slabs of 262,144 voxels. Kept of it are the logits, in single precision, of those voxels that
     some offsets can move: at most 2.5 GiB in all; where more would be needed, every second voxel is dropped until they fit, with
     a warning. Beside that and the case itself nothing grows with the size or the number of the cases.
 

@@ -42,7 +42,7 @@ class ClassOffsetsHandler:
 
     Args:
         path: the file to write, in place of an older one of offsets. None: ``decision.json`` beside ``weights_file``, where an
-            existing file is kept, and scored on the cases.
+            existing file is kept and scored on the cases, and a folder without permission is no more than a warning.
         num_classes: C, background included.
         network: what the offsets are for; its weights are noted.
         weights_file: the file of its weights; only its folder matters.
@@ -58,7 +58,7 @@ class ClassOffsetsHandler:
     Raises:
         ValueError: neither ``path`` nor ``weights_file`` is given; in a validation: as `fit_class_offsets`.
         FileExistsError: at the start: the file exists and holds something else.
-        OSError: at the start: it cannot be written.
+        OSError: at the start: the ``path`` cannot be written.
 
     Example:
         >>> import tempfile
@@ -91,6 +91,7 @@ class ClassOffsetsHandler:
         ClassOffsets([0.0] * num_classes, class_names)
         self.path = Path(weights_file).parent / DECISION_FILE if path is None else Path(path)  # type: ignore[arg-type]
         self.keeps_existing = path is None
+        self.can_write = True
         self.network = network
         self.class_names = class_names
         self.options: dict[str, Any] = {"score": score, "pooled": pooled, "folds": folds}
@@ -121,8 +122,16 @@ class ClassOffsetsHandler:
 
     def expect_file(self, engine: Engine) -> None:
         """Raise now unless the file can be written at the end."""
-        if own_rank() == 0 and not self._is_kept():
+        if own_rank() > 0 or self._is_kept():
+            return
+        try:
             ClassOffsets.expect_replaceable(self.path)
+        except OSError as error:
+            if not self.keeps_existing:
+                raise
+            # weights may lie where nobody but an administrator can write, and the numbers are wanted all the same
+            self.can_write = False
+            engine.logger.warning(f"the decision will not be written: {error}")
 
     def fit_and_write(self, engine: Engine) -> ClassOffsets | None:
         """Fit on the cases since the epoch began, tell the log, and write the file; all processes must call it.
@@ -152,7 +161,7 @@ class ClassOffsetsHandler:
                 engine.logger.info(scores_line(f"with the offsets of {self.path}", scored, self.class_names))
             if self._is_kept():
                 engine.logger.info(f"kept {self.path}, which exists: give it by name to replace it, or another file")
-            else:
+            elif self.can_write:
                 offsets.to_json(self.path)
                 engine.logger.info(f"wrote the offsets to {self.path}")
         return offsets

@@ -16,8 +16,8 @@ _WRAPPERS = ("module.", "_orig_mod.")
 def weights_digest(state_dict: Mapping[str, torch.Tensor]) -> str:
     """A digest of names and values of a network's weights, the same however they are stored or wrapped.
 
-    Floating-point values count in single precision: a file of half precision has the digest of the network that it was loaded
-    into.
+    Only floating-point values count, in single precision: a file of half precision has the digest of the network that it was
+    loaded into, and counters or notes beside the weights, which a later version may add, change nothing.
 
     Args:
         state_dict: name -> tensor, on any device; names may begin as those of a wrapped network.
@@ -27,7 +27,8 @@ def weights_digest(state_dict: Mapping[str, torch.Tensor]) -> str:
 
     Example:
         >>> weights = {"bias": torch.tensor([0.5]), "steps": torch.tensor(3)}
-        >>> weights_digest(weights) == weights_digest({"module.steps": torch.tensor(3), "bias": torch.tensor([0.5]).half()})
+        >>> wrapped = {"module.steps": torch.tensor(4), "module.bias": torch.tensor([0.5]).half()}
+        >>> weights_digest(weights) == weights_digest(wrapped)
         True
         >>> weights_digest(weights) == weights_digest({**weights, "bias": torch.tensor([0.25])})
         False
@@ -36,10 +37,10 @@ def weights_digest(state_dict: Mapping[str, torch.Tensor]) -> str:
     for name, value in state_dict.items():
         for wrapper in _WRAPPERS:
             name = name.removeprefix(wrapper)
-        named[name] = value.detach().cpu()
+        if value.is_floating_point():
+            named[name] = value.detach().cpu().float().contiguous()
     digest = hashlib.sha256()
     for name, value in sorted(named.items()):
-        plain = value.float() if value.is_floating_point() else value.long()
-        digest.update(f"{name} {tuple(plain.shape)}\n".encode())
-        digest.update(plain.contiguous().numpy().tobytes())
+        digest.update(f"{name} {tuple(value.shape)}\n".encode())
+        digest.update(value.numpy().tobytes())
     return f"sha256:{digest.hexdigest()}"

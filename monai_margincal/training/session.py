@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,21 @@ from monai.handlers import CheckpointLoader, EarlyStopHandler
 from torch import nn
 
 from ..counting.as_class_counts import as_class_counts
+from ..decisions import ClassOffsets
+from ..decisions.offsets_handler import DECISION_FILE
 from ..errors import naming_files
 from ..networks import record_trained_plane
-from ..processes import own_rank
+from ..processes import gather, own_rank
 from .epoch_seed import EpochSeedHandler
 from .training_state import TrainingState
 from .warm_up import WarmUpHandler, WarmUpLoss
 from .whole_files import WholeFileCheckpointSaver
 
 if TYPE_CHECKING:
+    from ignite.engine import Engine
     from monai.engines import Evaluator, SupervisedTrainer
+
+    from ..decisions import ClassOffsetsHandler
 
 
 class TrainingSession:
@@ -33,6 +39,10 @@ class TrainingSession:
     (`EpochSeedHandler`), the best weights by the evaluator's key metric go to ``CKPT_DIR/model.pt`` (a plain state dict), the
     complete state goes to ``CKPT_DIR/checkpoint_epoch=N.pt``, and `early_stop_patience` ends the training. With several
     processes only the first writes files.
+
+    With `offsets` the decision is fitted whenever ``model.pt`` is written, and written after it. A decision that belongs to the
+    weights before, ``CKPT_DIR/decision.json`` or the handler's file, is removed first: a run that is killed in between leaves
+    weights without a decision, never weights with that of others.
 
     A resumed run ends with exactly the same weights as one that was never interrupted.
 
@@ -54,11 +64,12 @@ class TrainingSession:
             in size.
         pretrained: handler that loads weights to start from, such as `monai_margincal.networks.COPLENetCheckpointLoader`.
         resume_from: a complete state to continue from, instead of `pretrained`.
+        offsets: handler that fits the decision on the cases of the evaluator.
 
     Raises:
         ValueError: `seed`, `save_interval` or `early_stop_patience` is out of range. At the start: the state comes from a later
             epoch than the trainer's last.
-        FileExistsError: at the start: ``class_counts.json`` exists and holds something else.
+        FileExistsError: at the start: ``class_counts.json``, or the file of the offsets, exists and holds something else.
 
     Example:
         >>> import tempfile, torch
@@ -96,6 +107,7 @@ class TrainingSession:
         trained_plane: Sequence[int] | None = None,
         pretrained: Callable[[SupervisedTrainer], None] | None = None,
         resume_from: str | None = None,
+        offsets: ClassOffsetsHandler | None = None,
     ) -> None:
         if save_interval < 1:
             raise ValueError(f"save_interval: found {save_interval}, expected 1 epoch or more")
@@ -112,7 +124,9 @@ class TrainingSession:
         self.trained_plane = trained_plane
         self.pretrained = pretrained
         self.resume_from = resume_from
+        self.offsets = offsets
         self._begun = False
+        self._saved_best = False
 
     def attach(self, engine: SupervisedTrainer) -> None:
         """Load pretrained weights; do the rest when the trainer starts."""
@@ -142,6 +156,11 @@ class TrainingSession:
         if isinstance(engine.loss_function, WarmUpLoss):
             WarmUpHandler(engine.loss_function).attach(engine)
         best = self._best_model() if is_first else None
+        if self.offsets is not None:
+            self.offsets.expect_file(engine)
+            self.offsets.collect_from(self.evaluator)
+            # behind the saver of the best model
+            self.evaluator.add_event_handler(Events.EPOCH_COMPLETED, self._decide)
         state = {**self.saved, "trainer": engine}
         state["validation"] = TrainingState(engine, self.evaluator, best, self._early_stop(engine))
         if is_first:
@@ -158,9 +177,24 @@ class TrainingSession:
             {"network": self.saved["network"]},
             save_key_metric=True,
             key_metric_filename="model.pt",
+            before_replacing=self._forget_decision,
         )
         saver.attach(self.evaluator)
         return saver
+
+    def _forget_decision(self) -> None:
+        """Remove what was decided for the weights that are about to be replaced, unless it is somebody else's file."""
+        self._saved_best = True
+        for path in {Path(self.ckpt_dir, DECISION_FILE), *([self.offsets.path] if self.offsets is not None else [])}:
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                ClassOffsets.from_json(path)
+                path.unlink()
+
+    def _decide(self, engine: Engine) -> None:
+        """Fit the decision where the first process has just saved the best model; all processes take part."""
+        saved, self._saved_best = any(gather(lambda: self._saved_best)), False
+        if saved and self.offsets is not None:
+            self.offsets.fit_and_write(engine)
 
     def _early_stop(self, engine: SupervisedTrainer) -> EarlyStopHandler | None:
         if not self.early_stop_patience:

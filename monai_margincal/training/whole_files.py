@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class WholeFileCheckpointSaver(CheckpointSaver):
     Args:
         save_dir: the folder of the files.
         save_dict: name -> what is saved.
+        before_replacing: called before a file gets its name, for example to remove what belongs to the file that it replaces.
         options: all further arguments of `monai.handlers.CheckpointSaver`.
 
     Example:
@@ -41,22 +42,29 @@ class WholeFileCheckpointSaver(CheckpointSaver):
         ['network_epoch=3.pt']
     """
 
-    def __init__(self, save_dir: str, save_dict: dict[str, Any], **options: Any) -> None:
+    def __init__(
+        self,
+        save_dir: str,
+        save_dict: dict[str, Any],
+        before_replacing: Callable[[], None] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(save_dir=save_dir, save_dict=save_dict, **options)
         kept: list[Any] = [self._final_checkpoint, self._key_metric_checkpoint, self._interval_checkpoint]
         for checkpoint in kept:
             if checkpoint is not None and isinstance(checkpoint.save_handler, DiskSaver):
-                checkpoint.save_handler = _WholeFiles(checkpoint.save_handler)
+                checkpoint.save_handler = _WholeFiles(checkpoint.save_handler, before_replacing)
 
 
 class _WholeFiles(BaseSaveHandler):
     """Write under a temporary name, rename, then remove what was to be removed."""
 
-    def __init__(self, disk: Any) -> None:
+    def __init__(self, disk: Any, before_replacing: Callable[[], None] | None) -> None:
         self.folder = Path(disk.dirname)
         #: the one name of all files, or None
         self.filename: str | None = disk.filename
         self.rank: int = disk.save_on_rank
+        self._before_replacing = before_replacing
         self._outdated: list[Path] = []
 
     def __call__(self, checkpoint: Mapping[str, Any], filename: str, metadata: Mapping[str, Any] | None = None) -> None:
@@ -70,6 +78,8 @@ class _WholeFiles(BaseSaveHandler):
                 torch.save(checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())
+            if self._before_replacing is not None:
+                self._before_replacing()
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)

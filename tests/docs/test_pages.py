@@ -41,7 +41,34 @@ def _patches() -> Callable[..., Any]:
 READERS_OWN: dict[str, Callable[[], dict[str, Any]]] = {
     "script": lambda: {"train_files": _files("lung2"), "val_files": _files("lung1", "lung2"), "epochs": 1},
     "patches": lambda: {"train_files": _files("lung2"), "train_transforms": _patches()},
+    "decision": lambda: {"val_files": _files("lung1", "lung2"), "network": _network()},
 }
+
+
+def _network() -> Any:
+    """A convolution, which nobody has trained."""
+    import torch
+
+    torch.manual_seed(0)
+    return torch.nn.Conv3d(1, 2, 1)
+
+
+def _save_logits(folder: Path) -> None:
+    """What the commands of the page about decisions start from: weights, and the logits that they gave."""
+    import numpy as np
+    import torch
+
+    network = _network()
+    torch.save(network.state_dict(), folder / "model.pt")
+    (folder / "logits").mkdir()
+    for case in ("lung1", "lung2"):
+        image = torch.randn(1, 192, 192, 24, generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            np.save(folder / "logits" / f"{case}.npy", network(image).numpy())
+
+
+#: files of the reader beside labels
+READERS_FILES: dict[str, Callable[[Path], None]] = {"decision": _save_logits}
 
 
 @pytest.fixture
@@ -74,6 +101,7 @@ def test_python_runs(page: Path, in_labels_folder: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "bash")], ids=lambda page: page.stem)
 def test_commands_run(page: Path, in_labels_folder: Path) -> None:
     commands = [line for block in blocks(page, "bash") for line in block.strip().splitlines()]
+    READERS_FILES.get(page.stem, lambda folder: None)(in_labels_folder)
     own = [shlex.split(line)[1:] for line in commands if line.startswith("margincal ")]
     for words in own:
         assert main(words) == 0, words

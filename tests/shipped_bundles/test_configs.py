@@ -33,10 +33,10 @@ CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
 TUNABLES = {
     "dataset_dir", "image_pattern", "label_pattern", "train_cases", "val_cases", "device", "amp", "seed", "epochs",
     "val_interval", "batch_size", "slices_per_volume", "num_workers", "cache_rate", "learning_rate", "load_pretrain",
-    "checkpoint", "resume_from", "grid_tolerance", "window_level", "window_width", "axcodes", "patch_size", "num_classes",
-    "class_names", "features", "norm", "roi_size", "class_counts", "output_dir", "ckpt_dir", "warmup_epochs",
-    "early_stop_patience", "datalist_file", "lung_crop", "lung_margin", "channels_last", "groups",
-    "group_column", "group_pattern", "folds", "fold",
+    "checkpoint", "decision", "resume_from", "grid_tolerance", "window_level", "window_width", "axcodes", "patch_size",
+    "num_classes", "class_names", "features", "norm", "roi_size", "class_counts", "output_dir", "ckpt_dir", "warmup_epochs",
+    "early_stop_patience", "datalist_file", "lung_crop", "lung_margin", "channels_last",
+    "groups", "group_column", "group_pattern", "folds", "fold",
 }  # fmt: skip
 INFERENCE_ONLY = {"cases", "outputs", "stop_on_error", "allow_gaps", "compile", "sw_batch_size"}
 

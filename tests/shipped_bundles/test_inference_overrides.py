@@ -54,6 +54,7 @@ KEYS = {
     "amp": (True, lambda p: p["evaluator"].amp),
     "num_workers": (3, lambda p: p["dataloader"].num_workers == 3),
     "checkpoint": ("x.pt", lambda p: p["handlers"][0].load_path == "x.pt"),
+    "decision": ("argmax", lambda p: p["offsets"] is None),
     "window_level": (40.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),
     "window_width": (400.0, lambda p: step(p["preprocessing"], "ScaleIntensityRanged").scaler.a_max == -450),
     "axcodes": ("RAS", lambda p: step(p["preprocessing"], "Orientationd").ornt_transform.axcodes == "RAS"),
@@ -115,4 +116,4 @@ def test_logits_are_kept_only_for_an_output_that_needs_them(text):
     assert default["inferer"].decide
     assert steps(default) == saved
     assert not asked["inferer"].decide
-    assert steps(asked) == ["MapsFromLogitsd", "AsDiscreted", *saved]
+    assert steps(asked) == ["MapsFromLogitsd", "DecideClassd", *saved]

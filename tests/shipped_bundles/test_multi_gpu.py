@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 import torch
 
+from monai_margincal.decisions import ClassOffsets
+from monai_margincal.decisions.weights_digest import weights_digest
+
 TESTS = Path(__file__).resolve().parents[1]
 BUNDLE = TESTS.parent / "bundles" / "covid19_ct_lesion_coplenet"
 
@@ -69,6 +72,9 @@ def test_training_in_two_processes(trained, folder):
     assert output.count("Saved checkpoint at epoch: 2") == 1
     weights = torch.load(folder / "models" / "model.pt", weights_only=True)
     assert not any(key.startswith("module.") for key in weights), "every client reads a plain state dict"
+    decision = ClassOffsets.from_json(folder / "models" / "decision.json")
+    assert decision.fitted_on["weights"] == weights_digest(weights)
+    assert decision.fitted_on["cases"] == 3
     assert len(list((folder / "eval").glob("events.out.tfevents*"))) <= 2, "trainer and evaluator of one rank"
 
 
@@ -76,7 +82,8 @@ def test_training_in_two_processes(trained, folder):
 def test_evaluation_in_two_processes_gives_the_metrics_of_one(trained, folder):
     results = []
     for processes, configs in ((1, ("train", "evaluate")), (2, ("train", "evaluate", "multi_gpu_evaluate"))):
-        code, output = launch(folder, processes, *configs, output_dir=f"eval{processes}")
+        places = {"output_dir": f"eval{processes}", "decision": f"decision{processes}.json"}
+        code, output = launch(folder, processes, *configs, **places)
         assert code == 0, output
         assert "threads of gloo at exit" not in output
         with (folder / f"eval{processes}" / "metrics.csv").open() as file:
@@ -84,6 +91,7 @@ def test_evaluation_in_two_processes_gives_the_metrics_of_one(trained, folder):
         with (folder / f"eval{processes}" / "val_iou_raw.csv").open() as file:
             results[-1] += sorted(csv.reader(file))
     assert results[0] == results[1]
+    assert (folder / "decision1.json").read_text() == (folder / "decision2.json").read_text()
     assert len(results[0]) >= 5 + 4
 
 

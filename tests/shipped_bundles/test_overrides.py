@@ -86,6 +86,7 @@ TRAIN = {
     "lr_scheduler#lr_lambda": ("$lambda epoch: epoch / @epochs", lambda p: p["lr_scheduler"].lr_lambdas[0](25) == 0.25),
     "load_pretrain": (True, lambda p: session(p).pretrained.load_path.endswith("models/model.pt")),
     "checkpoint": ("x.pt", lambda p: session(p).pretrained.load_path == "x.pt", {"load_pretrain": True}),
+    "decision": ("d.json", lambda p: session(p).offsets.path.name == "d.json"),
     "resume_from": ("y.pt", lambda p: session(p).resume_from == "y.pt"),
     "grid_tolerance": (None, lambda p: step(p["train#preprocessing"], "CheckSameGridd").tolerance is None),
     "window_level": (40.0, lambda p: step(p["validate#preprocessing"], "ScaleIntensityRanged").scaler.a_min == -710),

@@ -8,7 +8,9 @@ import re
 import pytest
 import torch
 
+from monai_margincal.decisions import ClassOffsets
 from monai_margincal.margins import class_margins
+from monai_margincal.workflows.chosen_offsets import digest_of_file
 
 METRICS = ("val_iou", "val_iou_recall_lesion", "val_iou_precision_lesion")
 FEATURES = [16, 32, 64, 128, 256]
@@ -45,6 +47,19 @@ def test_evaluation_gives_the_numbers_of_the_documentation(command, bundle, conf
     assert stated == pytest.approx(found, abs=5e-4)
     if row == "both shipped crops":
         assert configs["metadata"]["eval_metrics"] == dict(zip(METRICS, stated, strict=True))
+
+
+def test_the_shipped_decision_is_that_of_the_shipped_weights_and_says_what_it_knows(bundle, configs, checkpoint):
+    decision = ClassOffsets.from_json(bundle / "models" / "decision.json")
+    known = decision.fitted_on
+    assert known["weights"] == digest_of_file(checkpoint)
+    assert "trained on" in known["note"]
+    assert (known["cases"], known["voxels"]) == (2, 2 * 192 * 192 * 24)
+    assert known["before"][1] == pytest.approx(configs["metadata"]["eval_metrics"]["val_iou"], abs=5e-4)
+    assert any(decision.offsets) == (known["cross_fitted_gain"] > 0)
+    assert f"Its cross-fitted gain is {'' if any(decision.offsets) else 'not '}positive" in (
+        bundle / "docs" / "README.md"
+    ).read_text(encoding="utf-8")
 
 
 def test_the_weights_are_small_and_hold_only_numbers(checkpoint):

@@ -17,6 +17,7 @@ from monai.bundle import ConfigParser
 from ...errors import root_message
 from ...findings import Finding, most_severe_first
 from ..keys import describe_unknown, unused_keys
+from .chosen_decision import check_decision
 from .class_names import check_class_names
 from .components import check_components
 from .configs import Workflow, config_file, repeated_keys, workflows
@@ -56,7 +57,8 @@ def check_bundle(
     MONAI and its clients need, for train, train + evaluate and inference; top-level keys that nothing refers to; the network's
     input and output, by running it once on the CPU; that the image is preprocessed alike in training, validation and inference;
     that the windows of validation and inference, where they are given, have the size of the patches of training;
-    that every component can be imported and takes its arguments; that the metadata's sizes and types are those of inference.
+    that every component can be imported and takes its arguments; that the metadata's sizes and types are those of inference;
+    that the file of the decision is there and holds offsets of the configured classes.
     With `dataset_dir`, or an override that the data lists depend on, also: that there are data, that images and labels pair up
     and lie on one grid, and that labels hold only the declared classes.
 
@@ -160,6 +162,7 @@ def _checks_of_a_file(workflow: Workflow, metadata: Mapping[str, Any], chains: d
     checks: list[_Check] = [("consistent names", lambda: check_class_names(metadata, parser, place))]
     if workflow.kind == "infer":
         checks.append(("readable formats", lambda: check_formats(metadata, parser, place)))
+        checks.append(("offsets of the configured classes", lambda: check_decision(parser, place)))
     checks.append(("a network that can be run", lambda: check_network(workflow)))
     for id in _CHAINS[workflow.kind]:
         checks.append(("readable preprocessing", partial(_keep_chain, parser, id, place, chains=chains)))

@@ -1,0 +1,31 @@
+"""Offsets per class, which decide for the IoU: fit them on saved logits, show them, or bake them into weights.
+
+A training and an evaluation of the bundle fit them by themselves; `fit` is for logits of any other program.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from . import decide_bake, decide_fit, decide_show
+
+#: sub-verb -> (module, one line of help)
+_SUB_VERBS = {
+    "fit": (decide_fit, "fit offsets on saved logits and labels"),
+    "show": (decide_show, "show offsets, thresholds and what they were fitted on"),
+    "bake": (decide_bake, "write offsets into the bias of a network's last convolution"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb: sub-verbs with arguments of their own."""
+    verbs = parser.add_subparsers(dest="sub_verb", required=True, metavar="fit|show|bake")
+    for name, (module, summary) in _SUB_VERBS.items():
+        sub = verbs.add_parser(name, help=summary, description=module.__doc__, formatter_class=parser.formatter_class)
+        module.add_arguments(sub)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run a sub-verb."""
+    module, _ = _SUB_VERBS[arguments.sub_verb]
+    module.run(arguments)

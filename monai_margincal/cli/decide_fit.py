@@ -1,0 +1,86 @@
+"""Fit one offset per class on the saved logits and labels of validation cases.
+
+A case has a file of logits (.npy or .npz, channel first; or an image such as NIfTI, channel last) and a label on the same voxels,
+matched by name. Logits, not probabilities, and of cases that the network was not trained on. Two cases at least; an offset that
+does not help on cases that it was not chosen on stays 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .console import printing_beside
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the sub-verb."""
+    parser.add_argument("root", metavar="DIR", help="folder of the logits and labels")
+    parser.add_argument("--logits", default="logits/{case}.npy", help="template of the files of logits below DIR")
+    parser.add_argument("--labels", default="labels/{case}.*", help="template of the labels below DIR")
+    parser.add_argument("--output", required=True, help="JSON file to write; an older one of offsets is replaced")
+    parser.add_argument(
+        "--num-classes", type=int, help="by default as many as the logits have channels, 2 where it is one"
+    )
+    parser.add_argument("--names", nargs="+", help="class names in the order of the ids")
+    parser.add_argument("--score", choices=("iou", "dice"), default="iou", help="what is to become largest")
+    parser.add_argument(
+        "--per-case", action="store_true", help="the mean of the cases' scores, not the score of all voxels together"
+    )
+    parser.add_argument("--ignore-index", type=int, help="label of voxels that are left out")
+    parser.add_argument("--folds", type=int, default=5, help="parts of the cross-fit")
+    parser.add_argument(
+        "--weights", help="file of the weights that gave the logits: noted, and compared by inference and bake"
+    )
+    parser.add_argument("--note", help="a sentence about the cases, kept in the file")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the cases one by one, fit, write, show."""
+    from tqdm import tqdm
+
+    from ..datasets import folder_datalist
+    from ..decisions import ClassOffsets
+    from ..decisions.fit import fit_votes
+    from ..decisions.offsets_summary import summary_lines
+    from ..decisions.saved_logits import saved_case
+    from ..decisions.votes import AllVotes, Votes
+
+    ClassOffsets.expect_replaceable(arguments.output)
+    known = _known(arguments)
+    items = folder_datalist(arguments.root, arguments.logits, arguments.labels)
+    if len(items) < 2:
+        raise ValueError(f"{arguments.root}: found one case, expected two or more: the gain is measured on other cases")
+    votes = None
+    for item in tqdm(items, desc="looking at cases", unit="case", disable=None):
+        logits, labels = saved_case(item["image"], item["label"])
+        if votes is None:
+            votes = Votes(arguments.num_classes or max(2, len(logits)), arguments.ignore_index)
+            ClassOffsets([0.0] * votes.num_classes, arguments.names)  # says now if the names are too few
+        votes.add(logits, labels, name=item["image"])
+    assert votes is not None  # there are items
+    offsets = fit_votes(
+        AllVotes(votes),
+        arguments.score,
+        not arguments.per_case,
+        folds=arguments.folds,
+        class_names=arguments.names,
+        known=known,
+    )
+    offsets.to_json(arguments.output)
+    with printing_beside(arguments.output):
+        print("\n".join(summary_lines(offsets)))
+        print(f"written: {arguments.output}")
+
+
+def _known(arguments: argparse.Namespace) -> dict[str, str]:
+    known = {} if arguments.note is None else {"note": arguments.note}
+    if arguments.weights is not None:
+        from ..workflows.chosen_offsets import digest_of_file
+
+        digest = digest_of_file(arguments.weights)
+        if digest is None:
+            state = "no weights" if Path(arguments.weights).is_file() else "no such file"
+            raise ValueError(f"{arguments.weights}: found {state}, expected a state dict of plain tensors")
+        known["weights"] = digest
+    return known
