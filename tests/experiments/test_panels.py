@@ -64,8 +64,15 @@ def test_a_slice_has_its_head_or_front_at_the_top():
     assert shown[0, 1] == 1.0
 
 
-def test_long_names_are_wrapped_and_many_classes_take_two_lines():
+@pytest.mark.parametrize("objectives", [1, 5])
+def test_long_names_are_wrapped_and_nothing_is_cut_off(objectives):
     pictures = _pictures(torch.rand(1, 8, 6), torch.ones(8, 6, dtype=torch.uint8))
-    figure = panel_figure({"an objective with a very long name indeed": pictures}, ["background", *map(str, range(7))])
+    names = ["background", "microaneurysms", "a class with a long name", *map(str, range(6))]
+    shown = {f"an objective with a very long name indeed, {k}": pictures for k in range(objectives)}
+    figure = panel_figure(shown, names)
     assert "\n" in figure.axes[2].get_title()
-    assert figure.legends[0]._ncols == 4
+    figure.canvas.draw()
+    texts = [*figure.legends[0].get_texts(), *(axis.title for axis in figure.axes)]
+    for text in texts:
+        box = text.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.width, text.get_text()  # noqa: PT018

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,11 @@ import numpy as np
 from ...extras import require
 from ...palette import TRUTH_OUTLINE, class_colour
 from .canvas import new_figure
+
+_OUTLINE = "outline of the truth"
+
+#: of one picture, in inches
+_WIDTH = 1.75
 
 
 def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: list[str]) -> Any | None:
@@ -33,7 +39,12 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
     if not cases:
         return None
     columns = ["image", "truth", *pictures]
-    figure = new_figure(1.75 * len(columns), 2.0 * cases + 0.9)
+    width = _WIDTH * len(columns)
+    in_legend = _legend_columns(class_names, width)
+    truths = [first[f"truth_{number}"] for number in range(cases)]
+    tallest = max(truth.shape[1] / truth.shape[0] for truth in truths)
+    legend = 0.25 * math.ceil(len(class_names) / in_legend)
+    figure = new_figure(width, (_WIDTH * min(tallest, 2.0) + 0.2) * cases + 0.4 + legend)
     axes = figure.subplots(cases, len(columns), squeeze=False)
     table = np.array([(0, 0, 0, 0), *(to_rgba(class_colour(k), 0.55) for k in range(1, len(class_names)))])
     for number, row in enumerate(axes):
@@ -52,9 +63,15 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
     handles: list[Patch | Line2D] = [
         Patch(facecolor=table[k], label=name) for k, name in enumerate(class_names) if k > 0
     ]
-    handles.append(Line2D([], [], color=TRUTH_OUTLINE, label="outline of the truth"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False, fontsize=9)
+    handles.append(Line2D([], [], color=TRUTH_OUTLINE, label=_OUTLINE))
+    figure.legend(handles=handles, loc="outside lower center", ncols=in_legend, frameon=False, fontsize=9)
     return figure
+
+
+def _legend_columns(class_names: list[str], width: float) -> int:
+    """As many as fit into the width of the figure in inches."""
+    longest = max(len(name) for name in [*class_names[1:], _OUTLINE])
+    return max(1, min(len(class_names), int(width / (0.55 + 0.085 * longest))))
 
 
 def _grey_or_colour(image: np.ndarray) -> np.ndarray:
