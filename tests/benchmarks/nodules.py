@@ -2,8 +2,8 @@
 
     python tests/benchmarks/nodules.py BOXES MASKS
 
-BOXES has ``cases.csv`` (``case``, ``patient_id``, ``nodule_voxels``, ``texture_class``) and ``labels``; MASKS is the output folder
-of the bundle's inference, and its masks choose the cases. Prints a table in Markdown.
+BOXES has ``cases.csv`` (``case``, ``patient_id``, ``nodule_voxels``, ``texture_class``) and ``labels``; MASKS is the folder that
+inference wrote, and its masks choose the cases. Prints a table in Markdown.
 """
 
 from __future__ import annotations
