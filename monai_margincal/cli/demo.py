@@ -51,7 +51,11 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"2  Train COPLE-Net for {epochs} epochs of {demo_bundle.steps(len(patients['training']))} steps")
     network = demo_bundle.train(output, patients, epochs, arguments.seed)
     print(f"3  Fit the decision on {len(patients['validation'])} other patients")
-    print(f"   added to the logits: {demo_bundle.fit_decision(output, network)}")
+    offsets = demo_bundle.fit_decision(output, network)
+    if any(offsets.offsets):
+        print(f"   added to the logits: {offsets}")
+    else:
+        print("   no offset gains anything on patients that it was not chosen on: the largest logit decides")
     print(f"4  Segment {len(patients['held_out'])} patients that took no part in this")
     masks = demo_bundle.segment(output, patients["held_out"])
     scores = _score(patients["held_out"], masks)

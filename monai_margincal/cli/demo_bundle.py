@@ -33,7 +33,6 @@ _TRAINING: dict[str, Any] = {
     "learning_rate": 2e-3,
     "channels_last": True,
     "cache_rate": 1.0,
-    "loss#base": "e",
     "train#dataset#progress": False,
     "validate#dataset#progress": False,
 }
@@ -89,7 +88,12 @@ def fit_decision(output: Path, workflow: Any) -> Any:
     from ..decisions import fit_class_offsets
 
     offsets = fit_class_offsets(
-        _logits_and_labels(workflow.parser), num_classes=len(CLASS_NAMES), class_names=CLASS_NAMES, progress=False
+        _logits_and_labels(workflow.parser),
+        num_classes=len(CLASS_NAMES),
+        # of so few patients the largest nodule would otherwise decide for all
+        pooled=False,
+        class_names=CLASS_NAMES,
+        progress=False,
     )
     offsets.to_json(output / "decision.json")
     return offsets
