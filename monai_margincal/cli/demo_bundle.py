@@ -20,14 +20,13 @@ WINDOW = (-1400.0, 100.0)
 _SHARED: dict[str, Any] = {
     "features": [16, 32, 64, 128, 256],
     "norm": "batch",
-    "roi_size": [48, 48],
     "class_names": list(CLASS_NAMES),
     # the boxes are cut out of lungs, there is nothing left to crop
     "lung_crop": False,
     "num_workers": 0,
 }
 _TRAINING: dict[str, Any] = {
-    "patch_size": _SHARED["roi_size"],
+    "patch_size": [48, 48],
     "batch_size": 4,
     "slices_per_volume": 4,
     "learning_rate": 2e-3,
