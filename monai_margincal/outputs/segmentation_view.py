@@ -99,6 +99,7 @@ def save_overlay(
     class_names: Sequence[str],
     window: tuple[float, float],
     image_name: str = "image",
+    one_column_each: bool = False,
 ) -> None:
     """Draw one row per volume: the slice with the most foreground, its true mask, its predicted mask.
 
@@ -111,6 +112,7 @@ def save_overlay(
         class_names: names of the classes; class 0 is not drawn.
         window: intensities shown as black and white.
         image_name: what the volumes are called above their slices, such as "CT".
+        one_column_each: a column per volume instead of a row, for a picture that is wide rather than high.
 
     Raises:
         ValueError: there is nothing to draw.
@@ -126,9 +128,12 @@ def save_overlay(
 
     with_truth = any(view.truth is not None for view in views)
     columns = ("image", "truth", "prediction") if with_truth else ("image", "prediction")
-    figure = Figure(figsize=(3.4 * len(columns), 3.75 * len(views) + 0.6), facecolor="white", layout="constrained")
+    wide, high = (len(views), len(columns)) if one_column_each else (len(columns), len(views))
+    figure = Figure(figsize=(3.4 * wide, 3.75 * high + 0.6), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(len(views), len(columns), squeeze=False)
+    axes = figure.subplots(high, wide, squeeze=False)
+    if one_column_each:
+        axes = axes.T
     for row, view in zip(axes, views, strict=True):
         k = view.best_slice
         aspect = view.spacing[1] / view.spacing[0]
@@ -167,10 +172,12 @@ def _coloured(mask: np.ndarray) -> np.ndarray:
     return np.array(table)[mask.astype(np.intp)]
 
 
-def _scale_bar(axis: Any, shape: tuple[int, int], pixel_mm: float, length_mm: float = 20.0) -> None:
+def _scale_bar(axis: Any, shape: tuple[int, int], pixel_mm: float) -> None:
     from matplotlib.patheffects import Normal, Stroke
 
     height, width = shape
+    # short enough for a box around one nodule
+    length_mm = 20.0 if width * pixel_mm > 60 else 10.0
     pixels = length_mm / pixel_mm
     x, y = 0.05 * width, 0.94 * height
     # a dark rim keeps the bar visible on bright and on dark ground

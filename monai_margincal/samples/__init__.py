@@ -10,6 +10,10 @@ _ROOT = Path(__file__).parent
 def sample_dir(name: str) -> str:
     """Give the folder of one sample data set.
 
+    ``lidc_nodules``: CT boxes around one lung nodule each of 190 patients (about 44 x 44 x 6 voxels, int16 HU) under ``images/``,
+    their masks (0 background, 1 nodule) under ``labels/``, and ``cases.csv``, whose column ``part`` says which 40 patients are
+    held out; with their licence and the attribution that must travel with any copy.
+
     ``lung_ct``: two chest CT crops (192 x 192 x 24 voxels, int16 HU) under ``images/`` and their lesion masks (0 background,
     1 lesion) under ``labels/``, with their licence.
 

@@ -66,3 +66,13 @@ def test_nothing_to_draw(tmp_path):
         save_overlay([], tmp_path / "overlay.png", ["background", "lesion"], window=(0.0, 1.0))
     with pytest.raises(ValueError, match="x: found the shapes"):
         SegmentationView("x", np.zeros((2, 2, 2)), np.zeros((2, 2, 3)), np.zeros((2, 2, 2)), (1, 1, 1))
+
+
+def test_one_column_each_is_wide(tmp_path):
+    empty = np.zeros((40, 40, 2), np.uint8)
+    views = [SegmentationView("x", empty, empty, empty, (1, 1, 1))] * 5
+    for one_column_each, name in ((False, "high.png"), (True, "wide.png")):
+        save_overlay(views, tmp_path / name, ["a", "b"], window=(0.0, 1.0), one_column_each=one_column_each)
+    high, wide = (imread(tmp_path / name).shape[:2] for name in ("high.png", "wide.png"))
+    assert high[0] > high[1]
+    assert wide[0] < wide[1]

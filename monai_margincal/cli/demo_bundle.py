@@ -1,0 +1,147 @@
+"""What the demo does with the shipped bundle: train, fit the decision, segment, all by flags on its own configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..samples import sample_dir
+from .demo_patients import CLASS_NAMES, SAMPLES, Patient
+
+BUNDLE = "covid19_ct_lesion_coplenet"
+#: Hounsfield units shown as black and white, those that the bundle maps to 0 and 1
+WINDOW = (-1400.0, 100.0)
+
+#: what training and inference must agree on
+_SHARED: dict[str, Any] = {
+    "features": [16, 32, 64, 128, 256],
+    "norm": "batch",
+    "class_names": list(CLASS_NAMES),
+    # the boxes are cut out of lungs, there is nothing left to crop
+    "lung_crop": False,
+    "num_workers": 0,
+}
+_TRAINING: dict[str, Any] = {
+    "patch_size": [48, 48],
+    "batch_size": 4,
+    "slices_per_volume": 4,
+    "learning_rate": 2e-3,
+    "channels_last": True,
+    "cache_rate": 1.0,
+    "train#dataset#progress": False,
+    "validate#dataset#progress": False,
+}
+
+
+def steps(patients: int) -> int:
+    """Training steps of an epoch."""
+    return math.ceil(patients / _TRAINING["batch_size"])
+
+
+def epochs(wanted_steps: int, patients: int) -> int:
+    """Epochs that have at least so many steps."""
+    return math.ceil(wanted_steps / steps(patients))
+
+
+def train(output: Path, patients: dict[str, list[Patient]], epochs: int, seed: int) -> Any:
+    """Train, validate once at the end, and return the workflow with its trained network."""
+    from ignite.engine import Events
+    from monai.handlers import from_engine
+    from tqdm import tqdm
+
+    workflow = _workflow(
+        "train",
+        ckpt_dir=str(output / "models"),
+        output_dir=str(output / "training"),
+        train_cases=[patient.case for patient in patients["training"]],
+        val_cases=[patient.case for patient in patients["validation"]],
+        class_counts=str(output / "counts.json"),
+        epochs=epochs,
+        # the last weights are kept, not the best of many: nothing is chosen on the patients that the decision is fitted on
+        val_interval=epochs,
+        seed=seed,
+        **{"train#save_interval": epochs},
+        **_TRAINING,
+    )
+    trainer = workflow.trainer
+    loss_of = from_engine("loss", first=True)
+    # None: no bar when the output is not a terminal
+    with tqdm(total=epochs * steps(len(patients["training"])), unit="step", disable=None) as bar:
+
+        @trainer.on(Events.ITERATION_COMPLETED)
+        def show(engine: Any) -> None:
+            bar.set_postfix(loss=f"{float(loss_of(engine.state.output)):.3f}", refresh=False)
+            bar.update()
+
+        workflow.run()
+    workflow.finalize()
+    return workflow
+
+
+def fit_decision(output: Path, workflow: Any) -> Any:
+    """Fit the offsets of the classes on the validation patients and write them to ``decision.json``."""
+    from ..decisions import fit_class_offsets
+
+    offsets = fit_class_offsets(
+        _logits_and_labels(workflow.parser),
+        num_classes=len(CLASS_NAMES),
+        # of so few patients the largest nodule would otherwise decide for all
+        pooled=False,
+        class_names=CLASS_NAMES,
+        progress=False,
+    )
+    offsets.to_json(output / "decision.json")
+    return offsets
+
+
+@torch.inference_mode()
+def _logits_and_labels(parser: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    from monai.transforms import Compose
+
+    # of the training, because they turn the label together with the image
+    prepare = Compose(parser.get_parsed_content("train#deterministic_transforms"))
+    inferer = parser.get_parsed_content("validate#inferer")
+    network, device = parser.get_parsed_content("network").eval(), parser.get_parsed_content("device")
+    for item in parser.get_parsed_content("datalist")["validation"]:
+        case = prepare(item)
+        yield inferer(case["image"].to(device)[None], network)[0], case["label"]
+
+
+def segment(output: Path, patients: list[Patient]) -> dict[str, Path]:
+    """Write the masks of the patients; case -> file."""
+    workflow = _workflow(
+        "inference",
+        output_dir=str(output / "masks"),
+        checkpoint=str(output / "models" / "model.pt"),
+        cases=[patient.case for patient in patients],
+        **{"inferer#decide": str(output / "decision.json")},
+    )
+    workflow.run()
+    workflow.finalize()
+    found = {path.name.removesuffix("_mask.nii.gz"): path for path in (output / "masks").rglob("*_mask.nii.gz")}
+    return {patient.case: found[patient.case] for patient in patients}
+
+
+def _workflow(name: str, **overrides: Any) -> Any:
+    """Prepare a configuration of the shipped bundle as `python -m monai.bundle run` does."""
+    from monai.bundle import ConfigWorkflow
+
+    from ..bundle import bundle_dir
+
+    root = Path(bundle_dir(BUNDLE))
+    workflow = ConfigWorkflow(
+        config_file=str(root / "configs" / f"{name}.json"),
+        meta_file=str(root / "configs" / "metadata.json"),
+        logging_file=False,
+        workflow_type=name,
+        bundle_root=str(root),
+        dataset_dir=sample_dir(SAMPLES),
+        **_SHARED,
+        **overrides,
+    )
+    workflow.initialize()
+    return workflow
