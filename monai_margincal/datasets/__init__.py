@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .case_files import case_file, mask_file_name
 from .datalist_file import read_datalist
-from .endovis2017 import ENDOVIS2017_CLASSES, endovis2017_datalist
+from .endovis2017 import ENDOVIS2017_CLASSES, endovis2017_datalist, instrument_class_names
 from .folder import folder_datalist
 from .folds import assign_folds, select_fold
 from .frames import frames_datalist, split_by_group
@@ -28,6 +28,7 @@ __all__ = [
     "find_shared_groups",
     "folder_datalist",
     "frames_datalist",
+    "instrument_class_names",
     "mask_file_name",
     "read_datalist",
     "read_group_table",
