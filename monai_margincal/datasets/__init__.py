@@ -7,7 +7,7 @@ from .datalist_file import read_datalist
 from .endovis2017 import ENDOVIS2017_CLASSES, endovis2017_datalist, instrument_class_names
 from .folder import folder_datalist
 from .folds import assign_folds, select_fold
-from .frames import frames_datalist, split_by_group
+from .frames import frames_datalist
 from .group_table import read_group_table
 from .groups import assign_groups, require_separate_groups
 from .named_cases import NamedCacheDataset
@@ -34,7 +34,6 @@ __all__ = [
     "read_group_table",
     "require_separate_groups",
     "select_cases",
-    "split_by_group",
     "select_fold",
     "split_datalist",
     "uestc_covid19_datalist",
