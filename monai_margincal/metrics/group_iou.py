@@ -38,7 +38,8 @@ class GroupIoUHandler:
         ignore_index: true class whose voxels are not counted.
         absent: what a class gets that is in neither truth nor prediction of a group, as in `DatasetIoU`: "one" gives 1, "exclude"
             leaves it out of the mean and its cell empty.
-        keys: keys of an item that may hold its group; the first that is there. Without one, an image is in the row "all" only.
+        keys: keys of an item of the batch that may hold its group; the first that is there. Without one, an image is in the row
+            "all" only.
         pred_key: key of the predicted classes, channel first.
         label_key: key of the true classes.
 
@@ -86,7 +87,7 @@ class GroupIoUHandler:
         self._images: dict[str, int] = {}
 
     def attach(self, engine: Engine) -> None:
-        """Count during every epoch of an evaluator whose output is a list of decollated items; write at its end."""
+        """Count during every epoch of an evaluator that decollates its batches and outputs; write at its end."""
         if own_rank() == 0:
             expect_writable(self.file)
         engine.add_event_handler(Events.EPOCH_STARTED, self._begin)
@@ -98,9 +99,11 @@ class GroupIoUHandler:
 
     def _count(self, engine: Engine) -> None:
         items: Any = engine.state.output
-        for item in items:
+        # MONAI's evaluators keep of a batch only image, label and prediction in their output
+        batch: Any = engine.state.batch
+        for item, loaded in zip(items, batch, strict=True):
             matrix = confusion_matrix(item[self.pred_key], item[self.label_key], self.num_classes, self.ignore_index)
-            for group in {ALL, *self._groups_of(item)}:
+            for group in {ALL, *self._groups_of(loaded)}:
                 self._matrices[group] = matrix + self._matrices.get(group, 0)
                 self._images[group] = self._images.get(group, 0) + 1
 

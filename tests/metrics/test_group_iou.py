@@ -10,6 +10,8 @@ import pytest
 import torch
 import torch.distributed as dist
 from ignite.engine import Engine
+from monai.data import DataLoader, Dataset
+from monai.engines import SupervisedEvaluator
 
 from monai_margincal.metrics import GroupIoUHandler
 
@@ -79,6 +81,20 @@ def test_images_without_a_group_are_in_the_last_row_only(tmp_path):
     assert (row["sequence"], row["images"]) == ("all", "7")
     data[0]["group"] = "patient"
     assert [row["sequence"] for row in run(data, tmp_path / "scores.csv")] == ["patient", "all"]
+
+
+def test_groups_come_from_the_batch_of_an_evaluator(tmp_path):
+    """Its output holds image, label and prediction alone."""
+    data = [{**item, "image": item["pred"].float()} for item in items()]
+    evaluator = SupervisedEvaluator(
+        device="cpu",
+        val_data_loader=DataLoader(Dataset(data), batch_size=2),
+        network=torch.nn.Identity(),
+        val_handlers=[GroupIoUHandler(3, tmp_path / "evaluator.csv", NAMES, ignore_index=255)],
+    )
+    evaluator.run()
+    run(data, tmp_path / "scores.csv")
+    assert (tmp_path / "evaluator.csv").read_text() == (tmp_path / "scores.csv").read_text()
 
 
 def test_a_second_run_begins_anew(tmp_path):
