@@ -87,7 +87,7 @@ def test_every_loss_leaves_void_pixels_out(loss):
     assert function(logits, target) > 0
 
 
-@pytest.mark.parametrize("roi_size", [[1280, 1024], [128, 96]], ids=["whole", "windows"])
+@pytest.mark.parametrize("roi_size", [[0, 0], [128, 96]], ids=["whole", "windows"])
 def test_masks_and_pictures_of_the_shipped_frames(command, weights, tmp_path, roi_size):
     command(
         tmp_path, ("inference",), bundle=BUNDLE, checkpoint=weights, outputs="frame_mask,frame_overlay", roi_size=roi_size,
