@@ -18,7 +18,7 @@ FORMATTER = ROOT / ".ci" / "format_configs"
 LONGEST_RUN = 5
 
 #: file: lines, top-level keys, expressions
-LIMITS = {"train": (420, 50, 35), "inference": (220, 40, 30)}
+LIMITS = {"train": (420, 55, 35), "inference": (220, 40, 30)}
 
 
 def expressions(value):
