@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .case_files import case_file, mask_file_name
 from .datalist_file import read_datalist
-from .endovis2017 import ENDOVIS2017_CLASSES, endovis2017_datalist
+from .endovis2017 import ENDOVIS2017_CLASSES, endovis2017_datalist, instrument_class_names
 from .folder import folder_datalist
 from .folds import assign_folds, select_fold
-from .frames import frames_datalist, split_by_group
+from .frames import frames_datalist
 from .group_table import read_group_table
 from .groups import assign_groups, require_separate_groups
 from .named_cases import NamedCacheDataset
@@ -29,13 +29,13 @@ __all__ = [
     "find_shared_groups",
     "folder_datalist",
     "frames_datalist",
+    "instrument_class_names",
     "mask_file_name",
     "read_datalist",
     "read_group_table",
     "require_separate_groups",
     "scan_list",
     "select_cases",
-    "split_by_group",
     "select_fold",
     "split_datalist",
     "uestc_covid19_datalist",

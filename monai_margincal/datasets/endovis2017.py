@@ -79,8 +79,7 @@ def endovis2017_datalist(
         >>> {section: 8 * len(frames) for section, frames in ENDOVIS2017_FRAMES.items()}
         {'training': 1200, 'validation': 200, 'test': 400}
     """
-    if task not in ENDOVIS2017_CLASSES:
-        raise ValueError(f"task: found {task!r}, expected one of {list(ENDOVIS2017_CLASSES)}")
+    instrument_class_names(task)
     section_of = _sections(split, held_out)
     folders = _sequence_folders(Path(root).expanduser().absolute())
     instruments = {sequence: _instruments(folder) for sequence, folder in folders.items()}
@@ -105,6 +104,21 @@ def endovis2017_datalist(
             }
         )
     return {name: items for name, items in sections.items() if items}
+
+
+def instrument_class_names(task: InstrumentTask) -> list[str]:
+    """The names of a task's classes, in the order of their ids.
+
+    Raises:
+        ValueError: there is no such task.
+
+    Example:
+        >>> instrument_class_names("parts")
+        ['background', 'shaft', 'wrist', 'claspers', 'probe']
+    """
+    if task not in ENDOVIS2017_CLASSES:
+        raise ValueError(f"task: found {task!r}, expected one of {list(ENDOVIS2017_CLASSES)}")
+    return list(ENDOVIS2017_CLASSES[task])
 
 
 def instrument_type(folder_name: str) -> int:

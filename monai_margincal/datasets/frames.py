@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ..errors import naming_files
 from ..formats import PICTURE_SUFFIXES, describe_label, suffix_of
 from .folder import folder_datalist
-from .splits import split_datalist
 
-_GROUP = "{group}"
 #: a frame's name up to the last number in it: `patient1_seq4` of `patient1_seq4_0025_l`
-_BEFORE_LAST_NUMBER = r"(.+?)[_-]?\d+\D*"
+_BEFORE_LAST_NUMBER = re.compile(r"(.+?)[_-]?\d+\D*")
 
 
 def frames_datalist(
@@ -39,8 +36,8 @@ def frames_datalist(
         sequence.
 
     Raises:
-        ValueError: a name does not fit the pattern, the pattern does not hold ``{group}`` once, a frame is no picture, or a class
-            map has another size than its frame; and what `folder_datalist` raises.
+        ValueError: a name does not tell a sequence, a frame is no picture, or a class map has another size than its frame; and
+            what `folder_datalist` raises.
         FileNotFoundError: see `folder_datalist`.
 
     Example:
@@ -52,50 +49,19 @@ def frames_datalist(
         >>> [item["group"] for item in frames_datalist(root, "{case}.png", label=None)]
         ['liver', 'liver', 'spleen']
     """
-    fits = re.compile(_BEFORE_LAST_NUMBER if group_pattern is None else _as_expression(group_pattern))
-    items = []
-    for item in folder_datalist(root, image, label):
-        match = fits.fullmatch(item["case"])
-        if match is None:
-            expected = "a number in it" if group_pattern is None else f"one like {group_pattern!r}"
-            raise ValueError(f"{item['image']}: found a name that tells no sequence, expected {expected}")
+    items = folder_datalist(root, image, label, group_pattern=group_pattern)
+    for item in items:
         _expect_pictures(item)
-        items.append({**item, "group": match[1], "sequence": match[1]})
-    return items
+    return [{**item, "group": sequence, "sequence": sequence} for item in items for sequence in [_sequence(item)]]
 
 
-def _as_expression(pattern: str) -> str:
-    if pattern.count(_GROUP) != 1:
-        raise ValueError(f"group_pattern: found {pattern!r}, expected {_GROUP} in it once")
-    return re.escape(pattern).replace(re.escape("*"), ".*?").replace(re.escape(_GROUP), "(.+)")
-
-
-def split_by_group(
-    items: Sequence[Mapping[str, Any]], splits: Mapping[str, float | Sequence[str] | str | None], seed: int = 0
-) -> dict[str, list[dict[str, Any]]]:
-    """Divide a data list into named parts that share no group.
-
-    Args:
-        items: data list whose items have a ``"group"``.
-        splits: part name -> names of groups, a share of the groups, or None (what is left), see `split_datalist`.
-        seed: draws the groups of a share.
-
-    Returns:
-        part name -> data list, in the order of ``items``.
-
-    Raises:
-        ValueError: see `split_datalist`, of which the cases are the groups here.
-
-    Example:
-        >>> frames = [{"case": name, "group": name[0]} for name in ("a1", "a2", "b1", "c1")]
-        >>> parts = split_by_group(frames, {"training": None, "validation": 0.3})
-        >>> {name: [item["case"] for item in part] for name, part in parts.items()}
-        {'training': ['a1', 'a2', 'b1'], 'validation': ['c1']}
-    """
-    groups = dict.fromkeys(str(item["group"]) for item in items)
-    parts = split_datalist([{"case": group} for group in groups], splits, seed)
-    part_of = {str(group["case"]): name for name, part in parts.items() for group in part}
-    return {name: [dict(item) for item in items if part_of.get(str(item["group"])) == name] for name in splits}
+def _sequence(item: Mapping[str, str]) -> str:
+    if "group" in item:
+        return item["group"]
+    match = _BEFORE_LAST_NUMBER.fullmatch(item["case"])
+    if match is None:
+        raise ValueError(f"{item['image']}: found a name that tells no sequence, expected a number in it")
+    return match[1]
 
 
 def _expect_pictures(item: Mapping[str, str]) -> None:

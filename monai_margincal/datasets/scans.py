@@ -36,8 +36,8 @@ class _Results(Protocol):
 class ScanDataset(Dataset):
     """Data set of whole scans that says which scan it could not read, and warns of one that is hardly what it should be.
 
-    A prepared scan is a tensor (1, X, Y, Z). Voxels that are not a number (padding of some programs) would make every number of
-    their slice one that is not: they get the lowest value of the scan, and the scan warns.
+    A prepared scan is a tensor (1, X, Y, Z), or what ``channels`` and ``axes`` say. Voxels that are not a number (padding of some
+    programs) would make every number of their slice one that is not: they get the lowest value of the scan, and the scan warns.
 
     Args:
         data: items with a file or folder at ``image_key``.
@@ -53,6 +53,8 @@ class ScanDataset(Dataset):
         allow_gaps: take a DICOM series in which a slice is missing, with a warning.
         hand_over_errors: give ``{image_key: path, "failure": one line}`` for a scan that cannot be read or prepared, for
             :class:`ScanEvaluator`, which goes on with the others; by default it is raised.
+        channels: number of channels of a prepared scan, 3 for frames in colour.
+        axes: number of its axes in space, 2 for frames.
         results: what the run writes: its files, which lie among the scans where the folder of results is the data set's, are
             left out, and the log names them.
 
@@ -60,7 +62,7 @@ class ScanDataset(Dataset):
         ValueError: ``data`` is empty or holds nothing but results, an item has no ``image_key``, or the results of two scans
             would have the same name.
         FileNotFoundError: a scan does not exist.
-        CaseError: on access: a scan cannot be read or prepared, is not a single volume with three axes, or holds only NaN; the
+        CaseError: on access: a scan cannot be read or prepared, has another number of channels or axes, or holds only NaN; the
             message names it and the cause in one line.
 
     Example:
@@ -80,6 +82,8 @@ class ScanDataset(Dataset):
         proper_scan: str = "a scan in the expected units",
         allow_gaps: bool = False,
         hand_over_errors: bool = False,
+        channels: int = 1,
+        axes: int = 3,
         results: _Results | None = None,
     ) -> None:
         if len(data) == 0:
@@ -107,6 +111,8 @@ class ScanDataset(Dataset):
         self.window = None if window is None else (float(window[0]), float(window[1]))
         self.divider = divider
         self.proper_scan = proper_scan
+        self.channels = channels
+        self.axes = axes
 
     def _transform(self, index: int) -> Any:
         scan = self.data[index][self.image_key]
@@ -118,7 +124,7 @@ class ScanDataset(Dataset):
                 if isinstance(image := item[self.image_key], torch.Tensor):
                     if headers is not None:
                         _check_as_read(Path(scan), image, headers)
-                    item[self.image_key] = _numbers_only(place, _one_volume(image))
+                    item[self.image_key] = _numbers_only(place, _of_shape(image, self.channels, self.axes))
         except CaseError as error:
             if not self.hand_over_errors:
                 raise
@@ -166,10 +172,12 @@ def _check_as_read(scan: Path, image: torch.Tensor, headers: LabelImage) -> None
     check_as_read(scan, headers, shape, np.asarray(affine, dtype=np.float64) if in_ras else None)
 
 
-def _one_volume(image: torch.Tensor) -> torch.Tensor:
-    if image.ndim != 4 or image.shape[0] != 1 or 0 in image.shape:
+def _of_shape(image: torch.Tensor, channels: int, axes: int) -> torch.Tensor:
+    if image.ndim != axes + 1 or image.shape[0] != channels or 0 in image.shape:
+        single = (channels, axes) == (1, 3)
+        expected = "one volume of three axes" if single else f"{channels} channel(s) of {axes} axes"
         raise ValueError(
-            f"found {image.shape[0]} channel(s) or frame(s) of shape {tuple(image.shape[1:])}, expected one volume of three axes"
+            f"found {image.shape[0]} channel(s) or frame(s) of shape {tuple(image.shape[1:])}, expected {expected}"
         )
     return image
 

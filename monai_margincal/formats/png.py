@@ -83,9 +83,19 @@ def _load(path: Path) -> np.ndarray:
         return np.asarray(image).transpose()
 
 
+def check_png(path: Path, allow_gaps: bool = False) -> None:
+    """Raise a ValueError unless a PNG image, grey or in colour, holds all that its header promises."""
+    from PIL.PngImagePlugin import PngImageFile
+
+    with naming_files(path, "cannot be read, expected a PNG image", raises=ValueError), PngImageFile(path) as image:
+        _check_chunks(path)
+        image.load()
+
+
 FORMAT = Format(
     (".png",),
     describe_png,
+    check_scan=check_png,
     readers=(("PNG: grey values, or the indices of a palette image", "Pillow"),),
     is_picture=True,
 )

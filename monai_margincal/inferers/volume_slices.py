@@ -36,7 +36,8 @@ class VolumeSliceInferer(Inferer):
     Input: (B, C, X, Y, Z) with the slices along Z, any floating dtype. Output: (B, K, X, Y, Z) in the input's dtype, where the
     network maps (n, C, x, y) to (n, K, x, y). With ``decide`` the output is (B, 1, X, Y, Z), the class of the largest logit as
     uint8 (int32 above 256 classes): it is decided on the device of the network, batch by batch, so that the logits of the whole
-    volume never exist and only the decision is moved or reoriented. A MetaTensor stays one, with its metadata.
+    volume never exist and only the decision is moved or reoriented. A MetaTensor stays one, with its metadata. Single planes,
+    (B, C, X, Y), such as the frames of a video, give (B, K, X, Y) in the same way.
 
     Args:
         roi_size: the window, one number or one per in-plane axis; 0 or negative: the plane's own size. By default the size that
@@ -57,7 +58,7 @@ class VolumeSliceInferer(Inferer):
 
     Raises:
         ValueError: ``sw_batch_size`` is below 1, ``overlap`` is outside [0, 1), ``mode`` is unknown or ``roi_size`` is not one
-            or two numbers; on call: the input is not of rank 5 or has an empty axis, or the network returns planes of
+            or two numbers; on call: the input is not of rank 4 or 5 or has an empty axis, or the network returns planes of
             another size.
         TypeError: on call: the network does not return one tensor.
 
@@ -105,19 +106,22 @@ class VolumeSliceInferer(Inferer):
         """Run ``network`` over the slices of ``inputs``.
 
         Args:
-            inputs: volumes of shape (B, C, X, Y, Z).
+            inputs: volumes of shape (B, C, X, Y, Z), or planes (B, C, X, Y).
             network: maps planes (n, C, x, y) to (n, K, x, y).
             args: further positional arguments of ``network``.
             kwargs: further keyword arguments of ``network``.
 
         Returns:
-            volumes of shape (B, K, X, Y, Z), with ``decide`` (B, 1, X, Y, Z), on ``device``.
+            volumes of shape (B, K, X, Y, Z), with ``decide`` (B, 1, X, Y, Z), on ``device``; planes (B, K, X, Y), (B, 1, X, Y).
         """
-        if inputs.ndim != 5 or 0 in inputs.shape:
+        if inputs.ndim not in (4, 5) or 0 in inputs.shape:
             raise ValueError(
-                f"expected volumes of shape (B, C, X, Y, Z) without an empty axis, found {tuple(inputs.shape)}"
+                "expected volumes of shape (B, C, X, Y, Z), or planes (B, C, X, Y), without an empty axis, "
+                f"found {tuple(inputs.shape)}"
             )
         volume = inputs.as_tensor() if isinstance(inputs, MetaTensor) else inputs
+        if inputs.ndim == 4:
+            volume = volume.movedim(0, -1)[None]  # a volume of which the frames of the batch are the slices
 
         def on_planes(planes: torch.Tensor) -> torch.Tensor:
             logits = network(planes, *args, **kwargs)
@@ -130,6 +134,8 @@ class VolumeSliceInferer(Inferer):
             return logits
 
         output = self._all_slices(volume, self._window(network, volume.shape[2:4]), on_planes)
+        if inputs.ndim == 4:
+            output = output[0].movedim(-1, 0)
         return MetaTensor(output).copy_meta_from(inputs) if isinstance(inputs, MetaTensor) else output
 
     def _window(self, network: Any, plane: Sequence[int]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .compound import MarginCalibrationDiceLoss, MarginCalibrationTverskyLoss
+from .cross_entropy import CrossEntropyLoss
 from .iou_calibration import (
     BoundWeights,
     IoUCalibratedMargins,
@@ -15,6 +16,7 @@ from .running_confusion import RunningConfusion
 
 __all__ = [
     "BoundWeights",
+    "CrossEntropyLoss",
     "IoUCalibratedMargins",
     "LovaszSoftmaxLoss",
     "MarginCalibrationDiceLoss",

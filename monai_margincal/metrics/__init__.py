@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from .confusion import class_iou, class_precision, class_recall, class_union, confusion_matrix, count_pairs
 from .dataset_iou import DatasetIoU
+from .group_iou import GroupIoUHandler
 from .handlers import DatasetIoUHandler
 
 __all__ = [
     "DatasetIoU",
     "DatasetIoUHandler",
+    "GroupIoUHandler",
     "class_iou",
     "class_precision",
     "class_recall",

@@ -15,7 +15,8 @@ def sample_dir(name: str) -> str:
     held out; with their licence and the attribution that must travel with any copy.
 
     ``lung_ct``: two chest CT crops (192 x 192 x 24 voxels, int16 HU) under ``images/`` and their lesion masks (0 background,
-    1 lesion) under ``labels/``, with their licence.
+    1 lesion) under ``labels/``, with their licence. ``instruments``: four frames of endoscopic surgery (8-bit RGB, 256 x 256 and
+    540 x 405 pixels) from four sequences, and their masks (0 background, 1 instrument, 255 void).
 
     Args:
         name: name of the sample data set.

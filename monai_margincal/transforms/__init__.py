@@ -1,9 +1,11 @@
-"""Transforms that count labels, compare grids, find the lungs or correct a scan's affine, for any place in a MONAI chain."""
+"""Transforms for any place in a MONAI chain: readers, checks, label counts, the lungs of a CT, the colours of a frame."""
 
 from __future__ import annotations
 
+from .colour_jitter import RandColourJitterD, RandColourJitterd, RandColourJitterDict
 from .count_labels import CountLabels, CountLabelsD, CountLabelsd, CountLabelsDict, counts_in_meta
 from .dicom_reader import DicomReader
+from .frame_reader import FrameReader
 from .lung_region import (
     LungRegion,
     LungRegionCrop,
@@ -34,7 +36,11 @@ __all__ = [
     "LungRegionCropDict",
     "LungRegionCropd",
     "DicomReader",
+    "FrameReader",
     "NiftiReader",
+    "RandColourJitterD",
+    "RandColourJitterDict",
+    "RandColourJitterd",
     "counts_in_meta",
     "find_lung_region",
 ]

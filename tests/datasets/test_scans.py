@@ -14,6 +14,7 @@ import pytest
 import SimpleITK
 import torch
 from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged, ScaleIntensityRanged
+from PIL import Image
 
 from monai_margincal.datasets import ScanDataset
 from monai_margincal.datasets.case_files import case_file
@@ -155,6 +156,23 @@ def test_what_is_not_one_volume_is_refused_by_name(tmp_path, shape, found):
     array = np.resize(chest(), shape)
     with pytest.raises(RuntimeError, match=rf"a\.nii\.gz: .* found {found}, expected one volume of three axes"):
         ScanDataset([write(tmp_path / "a.nii.gz", array)], PREPARE, window=WINDOW)[0]
+
+
+def test_frames_in_colour(tmp_path):
+    """Two axes and three channels, where the list says so; a damaged picture is named before a reader fills it in."""
+    rows = np.random.RandomState(0).randint(0, 256, (32, 40, 3)).astype(np.uint8)
+    frames = Compose(
+        [LoadImaged("image", reader="monai_margincal.transforms.FrameReader"), EnsureChannelFirstd("image")]
+    )
+    for name in ("a.png", "b.jpg"):
+        Image.fromarray(rows).save(tmp_path / name)
+        data = ScanDataset([{"image": str(tmp_path / name)}], frames, channels=3, axes=2)
+        assert data[0]["image"].shape == (3, 40, 32)
+        with pytest.raises(RuntimeError, match=r"found 3 channel\(s\) .* expected 1 channel\(s\) of 2 axes"):
+            ScanDataset([{"image": str(tmp_path / name)}], frames, axes=2)[0]
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-50])
+        with pytest.raises(RuntimeError, match=rf"{name}: "):
+            data[0]
 
 
 def test_one_frame_is_a_volume(tmp_path):

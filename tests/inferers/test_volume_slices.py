@@ -67,6 +67,21 @@ def test_slices_equal_the_network_called_slice_by_slice():
     assert torch.allclose(output, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("roi_size", [(64, 64), (16, 12)], ids=["whole", "windows"])
+@pytest.mark.parametrize("decide", [False, True])
+def test_frames_are_planes_of_one_slice_each(roi_size, decide):
+    """(B, C, X, Y), batch by batch, equals the same planes as volumes of a single slice."""
+    network = torch.nn.Conv2d(3, 4, 3, padding=1)
+    frames = MetaTensor(torch.randn(5, 3, 30, 20), meta={"filename_or_obj": "frame.png"})
+    inferer = VolumeSliceInferer(roi_size, sw_batch_size=2, decide=decide)
+    with torch.no_grad():
+        output = inferer(frames, network)
+        expected = inferer(frames.as_tensor()[..., None], network)[..., 0]
+    assert output.shape == (5, 1 if decide else 4, 30, 20)
+    assert torch.allclose(output.as_tensor().float(), expected.float(), atol=1e-6)
+    assert output.meta["filename_or_obj"] == "frame.png"
+
+
 def test_windows_equal_those_of_monai():
     """Planes larger than the window: the same windows and weights as MONAI's own slice inferer."""
     network = torch.nn.Conv2d(1, 2, 5, padding=2)
@@ -152,8 +167,8 @@ def test_bad_arguments_are_refused(arguments, message):
 
 def test_bad_inputs_are_refused():
     inferer = VolumeSliceInferer()
-    with pytest.raises(ValueError, match=r"\(B, C, X, Y, Z\).*found \(1, 1, 8, 8\)"):
-        inferer(torch.rand(1, 1, 8, 8), IDENTITY)
+    with pytest.raises(ValueError, match=r"\(B, C, X, Y, Z\).*found \(1, 8, 8\)"):
+        inferer(torch.rand(1, 8, 8), IDENTITY)
     with pytest.raises(ValueError, match=r"empty axis, found \(1, 1, 8, 8, 0\)"):
         inferer(torch.rand(1, 1, 8, 8, 0), IDENTITY)
     with pytest.raises(ValueError, match=r"keep the size of planes \(2, 1, 8, 8\), it returned \(2, 1, 4, 4\)"):

@@ -44,11 +44,11 @@ def configs() -> dict[str, dict[str, Any]]:
 def command() -> Callable[..., Run]:
     """Run `python -m monai.bundle run` with the named configs in ``cwd``; what it writes goes below ``cwd``."""
 
-    def run(cwd: Path, configs: tuple[str, ...], expect: int = 0, **overrides: Any) -> Run:
-        files = [str(BUNDLE / "configs" / f"{name}.json") for name in configs]
+    def run(cwd: Path, configs: tuple[str, ...], expect: int = 0, bundle: Path = BUNDLE, **overrides: Any) -> Run:
+        files = [str(bundle / "configs" / f"{name}.json") for name in configs]
         arguments = {
             "config_file": files[0] if len(files) == 1 else files,
-            "bundle_root": str(BUNDLE),
+            "bundle_root": str(bundle),
             "output_dir": "eval",
             "ckpt_dir": "models",
             **SMALL,

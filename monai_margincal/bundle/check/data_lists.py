@@ -24,7 +24,8 @@ def check_data(parser: ConfigParser, file: str) -> list[Finding]:
 
     Args:
         parser: the configuration, with ``dataset_dir`` set. Labels must lie in 0 ... ``num_classes`` - 1, where the
-            configuration has that key; grids may differ by its ``grid_tolerance``, by default as in training.
+            configuration has that key, or be its ``void_label``; grids may differ by its ``grid_tolerance``, by default as in
+            training.
         file: the configuration's file, for the findings.
 
     Returns:
@@ -81,7 +82,13 @@ def _labels(parser: ConfigParser, lists: Iterable[Sequence[Any]]) -> Sequence[Fi
     if not items:
         return ()
     num_classes = value_at(parser, "num_classes")
-    scan = scan_labels(list(items.values()), num_classes=num_classes, progress=False, on_error="report")
+    scan = scan_labels(
+        list(items.values()),
+        num_classes=num_classes,
+        ignore_index=value_at(parser, "void_label"),
+        progress=False,
+        on_error="report",
+    )
     # None is a value here: compare shapes only
     tolerance = value_at(parser, "grid_tolerance") if "grid_tolerance" in parser else GRID_TOLERANCE
     return find_problems(scan, grid_tolerance=tolerance)

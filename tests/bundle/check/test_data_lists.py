@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from monai.bundle import ConfigParser
 from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged
+from PIL import Image
 
 from monai_margincal.bundle import bundle_dir
 from monai_margincal.bundle.check.data_lists import check_data
@@ -55,6 +56,17 @@ def test_training_findings_and_check_bundle_have_one_rule(tmp_path, shift, fits)
 @pytest.mark.parametrize(("tolerance", "fits"), [(0.6, True), (None, True), (0.4, False)])
 def test_a_tolerance_given_to_the_bundle_holds_in_all_three(tmp_path, tolerance, fits):
     assert grids(case(tmp_path, 0.5), grid_tolerance=tolerance) == (fits, fits, fits)
+
+
+@pytest.mark.parametrize(("void", "errors"), [(None, 1), (255, 0), (254, 1)])
+def test_a_void_label_is_that_of_the_configuration(tmp_path, void, errors):
+    for name, values in (("image", [[0, 9]]), ("label", [[1, 255]]), ("other", [[0, 1]])):
+        Image.fromarray(np.array(values, np.uint8)).save(tmp_path / f"{name}.png")
+    items = [{"image": f"{tmp_path}/image.png", "label": f"{tmp_path}/{name}.png"} for name in ("label", "other")]
+    config = {"train": {"dataset": {"data": items}}, "num_classes": 2, "void_label": void}
+    found = [f for f in check_data(ConfigParser(config), "configs/train.json") if f.severity == "error"]
+    assert len(found) == errors
+    assert not found or "label.png: found the label value(s) 255" in found[0].message
 
 
 def test_the_shipped_bundle_says_the_default():
