@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from monai_margincal import MarginCalibrationDiceLoss
+from monai_margincal import MarginCalibrationTverskyLoss
 from monai_margincal.samples import sample_dir
 
 ROOT = Path(__file__).parents[1]
@@ -28,14 +28,18 @@ def test_exactly_two_commands_and_ci_runs_the_second_word_for_word():
 def test_script_example_runs():
     (code,) = blocks("python")
     torch.manual_seed(0)
-    label = (torch.rand(2, 1, 8, 8) * 3).floor()
+    label = (torch.rand(2, 1, 8, 8) * 2).floor()
+    network = torch.nn.Conv2d(1, 2, 1)
     names = {
         "train_files": [{"label": case[0].numpy()} for case in label[:, None]],
         "loader": [{"image": torch.rand(2, 1, 8, 8), "label": label}],
-        "network": torch.nn.Conv2d(1, 3, 1),
+        "network": network,
+        "validation_cases": [(network(torch.rand(1, 1, 8, 8))[0].detach(), part) for part in label],
+        "logits": network(torch.rand(2, 1, 8, 8)),
     }
     exec(code, names)
-    assert names["network"].weight.grad.abs().sum() > 0
+    assert network.weight.grad.abs().sum() > 0
+    assert names["mask"].shape == (2, 8, 8)
 
 
 def test_bundle_example_parses():
@@ -46,7 +50,7 @@ def test_bundle_example_parses():
     config["class_counts"]["num_classes"] = 2
     config["train"] = {"dataset": {"data": [{"label": f"{sample_dir('lung_ct')}/labels/lung2.nii.gz"}]}}
     loss = ConfigParser(config).get_parsed_content("loss")
-    assert isinstance(loss, MarginCalibrationDiceLoss)
+    assert isinstance(loss, MarginCalibrationTverskyLoss)
 
 
 def test_links_lead_somewhere():
