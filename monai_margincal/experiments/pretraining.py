@@ -58,7 +58,7 @@ def pretraining_warnings(study: Study, output: str | os.PathLike[str], runs: Seq
             )
         if rising:
             lines.append(
-                f"Warning: {title}: the validation score of pre-training still rose at its end "
+                f"Warning: {title}: at the end of pre-training the validation score still rose, or was near 0 "
                 f"(seeds {'; '.join(rising)}): {advice}."
             )
     return lines

@@ -44,7 +44,7 @@ class Standstill:
 
 
 def still_rises(steps: Sequence[int], scores: Sequence[float]) -> bool | None:
-    """Whether training ended too early: the last score is a point or more above the best one before the last quarter.
+    """Whether training ended too early: its score rose by a point or more in the last quarter, or has learnt nothing yet.
 
     Returns:
         None if the curve has no point between its first and its last, so that nobody can tell.
@@ -54,8 +54,10 @@ def still_rises(steps: Sequence[int], scores: Sequence[float]) -> bool | None:
         True
         >>> still_rises([0, 100, 200, 300, 400], [0.0, 0.5, 0.55, 0.55, 0.555])
         False
+        >>> still_rises([0, 100, 200, 300, 400], [0.003, 0.0, 0.0, 0.0, 0.0])
+        True
     """
     before = [score for step, score in zip(steps, scores, strict=True) if step <= 0.75 * steps[-1]] if steps else []
     if len(before) < 2:
         return None
-    return scores[-1] >= max(before) + _RISE
+    return scores[-1] <= _NOTHING or scores[-1] >= max(before) + _RISE

@@ -39,9 +39,10 @@ def test_a_score_that_still_rises_is_a_warning(finished):
     rising, flat = [0.0, 0.2, 0.4, 0.6, 0.8], [0.0, 0.7, 0.7, 0.7, 0.7]
     (line,) = _warnings(finished, {0: flat, 1: rising}, still=None)
     assert line.startswith(
-        "Warning: tiny slices: the validation score of pre-training still rose at its end (seeds 1): "
+        "Warning: tiny slices: at the end of pre-training the validation score still rose, or was near 0 (seeds 1): "
     )
     assert _warnings(finished, {0: flat, 1: flat}, still=None) == []
+    assert "was near 0 (seeds 0)" in _warnings(finished, {0: [0.0] * 5, 1: flat}, still=None)[0]
 
 
 def test_a_rule_that_was_not_met_is_a_warning_and_one_that_was_is_none(finished):
