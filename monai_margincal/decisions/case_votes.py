@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,6 +12,12 @@ __all__ = ["GRID", "CaseVotes"]
 #: Offsets that are tried, in natural units of the logits: thresholds from 0.018 to 0.982 on the probability of two classes.
 GRID = torch.from_numpy(np.arange(-40, 41) / 10).float()
 _LARGEST = float(GRID[-1])
+
+#: Blocks of so many bytes are kept. The C library takes memory for pieces above 32 MiB from the system and gives it back; kept
+#: in many smaller ones, between temporaries, the same numbers took twice their size.
+_BLOCK = 64 << 20
+#: rows that are looked at together
+_ROWS = 1 << 18
 
 
 class CaseVotes:
@@ -38,13 +44,14 @@ class CaseVotes:
         self.weight = weight
         self.fixed = torch.zeros(num_classes, num_classes, dtype=torch.int64, device="cpu")
         self._blocks: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._loose: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._largest = torch.zeros_like(self.fixed)
         self._movable = 0
 
     @property
     def num_bytes(self) -> int:
         """Memory of what is kept."""
-        return sum(4 * logits.numel() + 2 * truth.numel() for logits, truth in self._blocks)
+        return _num_bytes(self._blocks) + _num_bytes(self._loose)
 
     @property
     def signature(self) -> tuple[int, ...]:
@@ -58,12 +65,11 @@ class CaseVotes:
             logits: float32 (C, n) on any device.
             truth: their true classes, int64 (n,), on the same device.
         """
-        classes = torch.arange(self.num_classes, device=logits.device)[:, None]
         top, top_class = logits.max(dim=0)
         # class 0 has no offset of its own: against it a class moves by one offset, against any other by two
-        near = top - logits <= _LARGEST * (1 + ((classes > 0) & (top_class > 0)).long())
-        near.scatter_(0, top_class[None], False)
-        movable = near.any(dim=0)
+        near = top - logits <= _LARGEST * (1 + (top_class > 0).to(logits.dtype))
+        near[0] = top - logits[0] <= _LARGEST
+        movable = near.sum(dim=0) > 1  # the largest is near to itself
         cells = truth * self.num_classes + top_class
         for matrix, some in ((self._largest, cells), (self.fixed, cells[~movable])):
             matrix += torch.bincount(some, minlength=self.num_classes**2).reshape(matrix.shape).cpu()
@@ -71,7 +77,7 @@ class CaseVotes:
         kept = found[-self._movable % self.weight :: self.weight]
         self._movable += len(found)
         if len(kept):
-            self._blocks.append((logits[:, kept].T.contiguous().cpu(), truth[kept].to(torch.int16).cpu()))
+            self._keep(logits[:, kept].T.contiguous().cpu(), truth[kept].to(torch.int16).cpu())
 
     def add_background(self, truth_counts: torch.Tensor) -> None:
         """Count voxels without logits, which are background whatever the offsets: those outside of the region looked at.
@@ -83,13 +89,15 @@ class CaseVotes:
 
     def thin(self) -> None:
         """Keep every second of the voxels that can move, each of which then stands for twice as many."""
-        blocks, before = [], 0
-        for logits, truth in self._blocks:
+        left = [*self._blocks, *self._loose][::-1]
+        self._blocks, self._loose = [], []
+        before = 0
+        while left:  # one block after the other, so that the old and the new are never both there
+            logits, truth = left.pop()
             first = before % 2
             before += len(truth)
             if len(truth) > first:
-                blocks.append((logits[first::2].clone(), truth[first::2].clone()))
-        self._blocks = blocks
+                self._keep(logits[first::2].clone(), truth[first::2].clone())
         self.weight *= 2
 
     def confusion(self, offsets: Sequence[float]) -> np.ndarray:
@@ -119,9 +127,22 @@ class CaseVotes:
         confusion[:, k] = won.sum(1)  # the rival is never k
         return (self.fixed + self.weight * confusion.movedim(-1, 0)).numpy()
 
+    def _keep(self, logits: torch.Tensor, truth: torch.Tensor) -> None:
+        self._loose.append((logits, truth))
+        if _num_bytes(self._loose) >= _BLOCK:
+            self._blocks.append(
+                (torch.cat([rows for rows, _ in self._loose]), torch.cat([one for _, one in self._loose]))
+            )
+            self._loose = []
+
     def _rows(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        for logits, truth in self._blocks:
-            yield logits, truth.long()
+        for logits, truth in (*self._blocks, *self._loose):
+            for start in range(0, len(truth), _ROWS):
+                yield logits[start : start + _ROWS], truth[start : start + _ROWS].long()
+
+
+def _num_bytes(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> int:
+    return sum(4 * logits.numel() + 2 * truth.numel() for logits, truth in blocks)
 
 
 def _first_win(own: torch.Tensor, rival: torch.Tensor, wins_ties: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ import torch
 from monai.data.utils import orientation_ras_lps
 from shared import SHARED, needs_shared
 
+from monai_margincal.decisions import ClassOffsets
 from monai_margincal.networks import COPLENet
 
 SMALL = (8, 16, 32, 64, 128)
@@ -99,11 +100,17 @@ def test_a_dicom_series_gives_a_dicom_segmentation(workflow, weights, tmp_path):
     """The voxels of the mask, as segment 1, in the frame of reference of the series."""
     highdicom = pytest.importorskip("highdicom")
     dicom = {"dataset_dir": str(SHARED / "data" / "dicom" / "dcmqi"), "image_pattern": "{case}", "cases": "ct-3slice"}
-    workflow(("inference",), "infer", **dicom, checkpoint=str(weights), outputs="mask,dicom_seg").run()
-    mask = nibabel.load(tmp_path / "eval" / "ct-3slice_mask.nii.gz")
-    segmentation = highdicom.seg.segread(tmp_path / "eval" / "ct-3slice_seg.dcm")
-    assert int(segmentation.pixel_array.sum()) == int(np.asarray(mask.dataobj).sum()) > 0
-    assert segmentation.Rows == segmentation.Columns == 512
+    ClassOffsets([0.0, 50.0]).to_json(tmp_path / "decision.json")
+    marked = []
+    for decision in ("argmax", str(tmp_path / "decision.json")):
+        outputs = {"outputs": "mask,dicom_seg", "decision": decision}
+        workflow(("inference",), "infer", **dicom, checkpoint=str(weights), **outputs).run()
+        mask = nibabel.load(tmp_path / "eval" / "ct-3slice_mask.nii.gz")
+        segmentation = highdicom.seg.segread(tmp_path / "eval" / "ct-3slice_seg.dcm")
+        marked.append(int(segmentation.pixel_array.sum()))
+        assert marked[-1] == int(np.asarray(mask.dataobj).sum()) > 0
+        assert segmentation.Rows == segmentation.Columns == 512
+    assert marked[0] < marked[1], "with offsets, too, what is written is what was decided"
 
 
 @pytest.mark.parametrize("slices", [1, 2, pytest.param(1000, marks=pytest.mark.slow)])
