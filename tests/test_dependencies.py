@@ -23,8 +23,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DISTRIBUTIONS = {"PIL": "pillow", "ignite": "pytorch-ignite", "yaml": "pyyaml"}
 #: for those who work on the package, not for features of it
 DEVELOPMENT = {"all", "test", "docs", "dev"}
-#: loaded by `monai_margincal.ops.operator` alone, which knows what to do where triton is missing
-ONLY_WITH_TRITON = {PACKAGE / "ops" / "triton_kernels.py", PACKAGE / "ops" / "triton_launch.py"}
+#: loaded by the passes of `monai_margincal.ops` alone, which know what to do where triton is missing
+ONLY_WITH_TRITON = {
+    PACKAGE / "ops" / name
+    for name in ("triton_kernels.py", "triton_launch.py", "triton_overlap.py", "triton_overlap_launch.py")
+}
 
 
 def names(requirements):

@@ -26,7 +26,12 @@ ALLOWED = {
     "_MarginOverlap.apply",
 }
 #: Triton compiles functions that call each other with the addresses and sizes of everything they touch.
-KERNELS = {"ops/triton_kernels.py", "ops/triton_launch.py"}
+KERNELS = {
+    "ops/triton_kernels.py",
+    "ops/triton_launch.py",
+    "ops/triton_overlap.py",
+    "ops/triton_overlap_launch.py",
+}
 
 
 def long_calls(source: str) -> list[str]:

@@ -122,7 +122,8 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
                 that gradients averaged by DistributedDataParallel equal those of one process that sees all voxels. Every
                 process must then call the loss equally often. Needs ``reduction="mean"``.
             backend: "triton" for the fused GPU kernels, "eager" for plain tensor operations, "auto" for the kernels
-                wherever they can run. The environment variable MARGINCAL_KERNEL (eager, triton, auto) says what "auto" is.
+                wherever they can run, on a CPU for kernels that are compiled at their first use. The environment variable
+                MARGINCAL_KERNEL (eager, triton, auto) says what "auto" is.
 
         Raises:
             ValueError: neither or both of ``class_counts`` and ``margins`` are given; margins or weights are negative, not

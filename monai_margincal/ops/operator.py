@@ -71,7 +71,8 @@ def margin_calibration(
         only_indices: refuse targets with one value per class.
         names: what the classes are called, for messages.
         backend: "triton" for the GPU kernels of `triton_kernels`, "eager" for plain tensor operations, "auto" for the
-            kernels wherever they can run; the environment variable MARGINCAL_KERNEL says what "auto" is.
+            kernels wherever they can run, on a CPU for those of `cpu_launch`; the environment variable MARGINCAL_KERNEL says
+            what "auto" is.
 
     Returns:
         the loss, float32 (float64 for float64 logits): a scalar, or (B, 1, *spatial) for "none" with 0 in ignored voxels;

@@ -105,7 +105,7 @@ def margin_overlap(
         minimum=minimum,
         with_margin=with_margin,
     )
-    if transforms_at_work() or _left_to_kernels(input, backend):
+    if transforms_at_work():
         loss, valid = margin_calibration(
             input,
             target,
@@ -122,12 +122,6 @@ def margin_overlap(
         return torch.ops.margincal.margin_overlap(input, target, *tensors, class_mask, *options)
     wants_gradient = torch.is_grad_enabled() and input.requires_grad
     return _MarginOverlap.apply(input, target, *tensors, class_mask, options, wants_gradient)
-
-
-def _left_to_kernels(input: torch.Tensor, backend: str) -> bool:
-    """Whether the margin loss is a matter of kernels that know nothing of the sums."""
-    chosen = chosen_backend(backend)
-    return chosen == "triton" or (chosen == "auto" and input.device.type == "cuda")
 
 
 class _MarginOverlap(torch.autograd.Function):
@@ -153,6 +147,7 @@ class _MarginOverlap(torch.autograd.Function):
             and options.with_margin
             and input.device.type == "cpu"
             and input.dtype in (torch.float32, torch.float64)
+            and chosen_backend(options.backend) != "triton"
         )
         ctx.gradient = torch.empty_like(input) if early else None
         results = overlap_forward_pass(input, target, tensors, class_mask, options=options, gradient=ctx.gradient)

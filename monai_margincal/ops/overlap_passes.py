@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from .blockwise_overlap import blockwise_overlap, blockwise_overlap_gradient
+from .block import ClassTerms
+from .cpu_ways import way_for
 from .overlap_block import OverlapForm
-from .passes import Options, check_shapes, check_values, compute_dtype, prepared
-from .voxel_blocks import count_valid
+from .passes import Options, check_shapes, check_values, chosen_backend, compute_dtype, kernels_for, prepared
+from .targets import with_channel
 
 __all__ = ["OverlapOptions", "empty_overlap_results", "overlap_backward_pass", "overlap_forward_pass"]
 
@@ -68,14 +69,27 @@ def overlap_forward_pass(
     if input.device.type == "meta":
         return empty_overlap_results(input)
     check_values(tensors)
+    if kernels_for(input, target, holds_indices, options.of_margin) is not None:
+        from .triton_overlap_launch import kernel_overlap_forward
+
+        return kernel_overlap_forward(
+            input,
+            with_channel(input, target),
+            ClassTerms(*tensors),
+            overlap=options.form,
+            with_margin=options.with_margin,
+            names=options.names,
+            **_for_overlap_kernels(class_mask, options),
+        )
     dtype = compute_dtype(input)
     target, form, terms = prepared(
         input, target, tensors, class_mask, options=options.of_margin, holds_indices=holds_indices
     )
     # also what refuses a target, before anything is computed with it
-    count = count_valid(input, target, form)
+    way = way_for(input, target, form, chosen_backend(options.backend))
+    count = way.voxels(input, target, form)
     share = 1.0 / max(count, 1) if options.reduction == "mean" else 1.0
-    total, sums, counted = blockwise_overlap(
+    total, sums, counted = way.overlap(
         input,
         target,
         form,
@@ -119,17 +133,32 @@ def overlap_backward_pass(
     if input.device.type == "meta":
         return torch.empty_like(input)
     holds_indices = check_shapes(input, target, tensors, class_mask, options=options.of_margin)
-    target, form, terms = prepared(
-        input, target, tensors, class_mask, options=options.of_margin, holds_indices=holds_indices
-    )
     # what does not count has no sums to speak of: without smoothing its derivatives are 0/0
     counts = (counted > 0)[:, None] if class_mask is None else (counted > 0)[:, None] & class_mask
     slopes = torch.where(counts[:, None], grad_sums[:, :2], 0.0)
+    if kernels_for(input, target, holds_indices, options.of_margin) is not None:
+        from .triton_overlap_launch import kernel_overlap_backward
+
+        return kernel_overlap_backward(
+            input,
+            with_channel(input, target),
+            ClassTerms(*tensors),
+            grad_loss=grad_loss,
+            valid=valid,
+            slopes=slopes,
+            overlap=options.form,
+            with_margin=options.with_margin,
+            **_for_overlap_kernels(class_mask, options),
+        )
+    target, form, terms = prepared(
+        input, target, tensors, class_mask, options=options.of_margin, holds_indices=holds_indices
+    )
     scale = grad_loss
     if options.reduction == "mean" and margin_gradient is None:
         scale = scale / valid.clamp_min(1)
     gradient = torch.empty_like(input) if margin_gradient is None else margin_gradient
-    blockwise_overlap_gradient(
+    way = way_for(input, target, form, chosen_backend(options.backend))
+    way.overlap_gradient(
         input,
         target,
         form,
@@ -142,6 +171,16 @@ def overlap_backward_pass(
         holds_margin=margin_gradient is not None,
     )
     return gradient
+
+
+def _for_overlap_kernels(class_mask: torch.Tensor | None, options: OverlapOptions) -> dict[str, Any]:
+    return {
+        "class_mask": class_mask,
+        "ignore_index": options.ignore_index,
+        "include_background": options.include_background,
+        "base_e": options.base_e,
+        "reduction": options.reduction,
+    }
 
 
 def empty_overlap_results(input: torch.Tensor) -> Results:

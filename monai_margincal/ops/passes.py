@@ -10,9 +10,9 @@ import torch
 
 from ..extras import install_command
 from .block import ClassTerms
-from .blockwise import blockwise_loss
+from .cpu_ways import way_for
 from .targets import holds_class_indices, with_channel
-from .voxel_blocks import TargetForm, count_valid
+from .voxel_blocks import TargetForm
 
 __all__ = [
     "Options",
@@ -68,14 +68,15 @@ def forward_pass(
             **_for_kernels(class_mask, options),
         )
     target, form, terms = prepared(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
-    count = count_valid(input, target, form)
+    way = way_for(input, target, form, chosen_backend(options.backend))
+    count = way.voxels(input, target, form)
     valid = torch.tensor(count, dtype=torch.int64, device=input.device)
     loss_map, dtype = None, compute_dtype(input)
     if options.reduction == "none":
         loss_map = torch.empty((input.shape[0], 1, *input.shape[2:]), dtype=dtype, device=input.device)
     share = 1.0 / max(count, 1) if options.reduction == "mean" else 1.0
     scale = torch.tensor(share, dtype=dtype, device=input.device)
-    total = blockwise_loss(
+    total = way.loss(
         input,
         target,
         form,
@@ -117,7 +118,8 @@ def backward_pass(
     gradient = torch.empty_like(input)
     target, form, terms = prepared(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
     scale = grad_loss / valid.clamp_min(1) if options.reduction == "mean" else grad_loss
-    blockwise_loss(input, target, form, terms, base_e=options.base_e, gradient=gradient, gradient_scale=scale)
+    way = way_for(input, target, form, chosen_backend(options.backend))
+    way.loss(input, target, form, terms, base_e=options.base_e, gradient=gradient, gradient_scale=scale)
     return gradient
 
 

@@ -21,14 +21,26 @@ from .triton_kernels import backward_kernel, final_kernel, forward_kernel
 if tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 3):
     raise ImportError(f"the kernels need triton 3.3 or newer, found {triton.__version__}")
 
-__all__ = ["kernel_backward", "kernel_forward", "not_taken", "raise_for_undeclared_labels", "runs_on"]
+__all__ = [
+    "FINAL_BLOCK",
+    "beside",
+    "common_arguments",
+    "kernel_backward",
+    "kernel_forward",
+    "not_taken",
+    "on_device",
+    "raise_for_undeclared_labels",
+    "readable",
+    "report_and_raise_earlier",
+    "runs_on",
+]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 #: up to this many channels the gradient is computed twice rather than corrected in memory afterwards
 _FEW_CHANNELS = 8
 #: how many partial results the last kernel takes at once
-_FINAL_BLOCK = 4096
+FINAL_BLOCK = 4096
 _LABEL_DTYPES = (
     torch.bool,
     torch.uint8,
@@ -131,16 +143,19 @@ class _Common(NamedTuple):
         return (self.layout.outer * self.blocks,)
 
 
-def _common(
+def common_arguments(
     tensors: tuple[torch.Tensor, ...],
     terms: ClassTerms,
     class_mask: torch.Tensor | None,
     ignore_index: int | None,
+    *,
     include_background: bool,
     base_e: bool,
+    per_case: bool = False,
 ) -> _Common:
+    """Arguments of a kernel for tensors (B, channels, *spatial); ``per_case`` keeps a block of voxels within one case."""
     input = tensors[0]
-    layout = _layout(tensors, keep_batch=class_mask is not None)
+    layout = _layout(tensors, keep_batch=per_case or class_mask is not None)
     num_classes = max(input.shape[1], 2)
     block = _block_size(num_classes)
     blocks = triton.cdiv(layout.size, block)
@@ -180,7 +195,7 @@ def _step(values: torch.Tensor) -> int:
     return 0 if values.shape[0] == 1 else values.stride(0)
 
 
-def _readable(target: torch.Tensor) -> torch.Tensor:
+def readable(target: torch.Tensor) -> torch.Tensor:
     return target.view(torch.uint8) if target.dtype == torch.bool else target
 
 
@@ -212,12 +227,13 @@ def kernel_forward(
     Raises:
         ValueError: an earlier call, expecting the same labels on this device, has met undeclared ones.
     """
-    target, terms = _readable(target), _beside(input, terms)
-    common = _common((input, target), terms, class_mask, ignore_index, include_background, base_e)
+    target, terms = readable(target), beside(input, terms)
+    common = common_arguments(
+        (input, target), terms, class_mask, ignore_index, include_background=include_background, base_e=base_e
+    )
     (programs,) = common.grid
     device, num_classes = input.device, common.options["C"]
-    report = _report_of(device, num_classes, ignore_index, names)
-    _raise_if_reported(device, _expectation(num_classes, ignore_index, names))
+    report = report_and_raise_earlier(device, num_classes, ignore_index, names)
     sums = torch.empty(programs, dtype=torch.float32, device=device)
     counts = torch.empty(4 * programs, dtype=torch.int64, device=device)
     loss = torch.empty((), dtype=torch.float32, device=device)
@@ -226,7 +242,7 @@ def kernel_forward(
     if reduction == "none":
         loss_map = torch.empty((input.shape[0], 1, *input.shape[2:]), dtype=torch.float32, device=device)
     mask = sums if class_mask is None else class_mask.to(device).contiguous().view(torch.uint8)
-    with _on(device):
+    with on_device(device):
         forward_kernel[common.grid](
             input,
             target,
@@ -247,7 +263,7 @@ def kernel_forward(
             report,
             programs,
             MEAN=reduction == "mean",
-            BLOCK=min(_FINAL_BLOCK, triton.next_power_of_2(programs)),
+            BLOCK=min(FINAL_BLOCK, triton.next_power_of_2(programs)),
             num_warps=8,
         )
     return loss_map if reduction == "none" else loss, valid
@@ -267,12 +283,14 @@ def kernel_backward(
     reduction: str,
 ) -> torch.Tensor:
     """Gradient of the logits, in their dtype and memory format. Arguments as for `kernel_forward`, with the incoming gradient."""
-    target, terms = _readable(target), _beside(input, terms)
+    target, terms = readable(target), beside(input, terms)
     gradient = torch.empty_like(input)
-    common = _common((input, target, gradient), terms, class_mask, ignore_index, include_background, base_e)
+    common = common_arguments(
+        (input, target, gradient), terms, class_mask, ignore_index, include_background=include_background, base_e=base_e
+    )
     grad_loss = grad_loss.contiguous()
     mask = grad_loss if class_mask is None else class_mask.to(input.device).contiguous().view(torch.uint8)
-    with _on(input.device):
+    with on_device(input.device):
         backward_kernel[common.grid](
             input,
             target,
@@ -291,12 +309,12 @@ def kernel_backward(
     return gradient
 
 
-def _beside(input: torch.Tensor, terms: ClassTerms) -> ClassTerms:
+def beside(input: torch.Tensor, terms: ClassTerms) -> ClassTerms:
     """The terms where the kernels can read them, also of a loss that was not moved to the device of its logits."""
     return ClassTerms(*(term if term.device == input.device else term.to(input.device) for term in terms))
 
 
-def _on(device: torch.device) -> Any:
+def on_device(device: torch.device) -> Any:
     return torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()
 
 
@@ -305,10 +323,14 @@ def _on(device: torch.device) -> Any:
 _REPORTS: dict[tuple[torch.device, str], torch.Tensor] = {}
 
 
-def _report_of(device: torch.device, num_classes: int, ignore_index: int | None, names: str) -> torch.Tensor:
+def report_and_raise_earlier(
+    device: torch.device, num_classes: int, ignore_index: int | None, names: str
+) -> torch.Tensor:
+    """Where the kernels are to report undeclared labels; raises for those that an earlier call has reported there."""
     key = (device, _expectation(num_classes, ignore_index, names))
     if key not in _REPORTS:
         _REPORTS[key] = torch.zeros(3, dtype=torch.int64, device="cpu", pin_memory=device.type == "cuda")
+    _raise_if_reported(*key)
     return _REPORTS[key]
 
 

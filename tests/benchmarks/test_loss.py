@@ -23,7 +23,7 @@ def test_runs(tmp_path, capsys):
     table = capsys.readouterr().out
     with (tmp_path / "loss.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 10
+    assert len(rows) == 2 * 13
     assert (tmp_path / "loss.png").stat().st_size > 10_000
     for row in rows:
         assert row["error"] == ""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import torch
+from ops.ways import however_small
 
 from monai_margincal.ops import margin_overlap
 
-#: eager: autograd Function on blocks; operator: what compilers and TorchScript call
-WAYS = ["eager", "operator"]
+#: eager: autograd Function on blocks; operator: what compilers and TorchScript call; compiled: the kernels for the CPU;
+#: triton: those for the GPU, interpreted
+WAYS = ["eager", "operator", "compiled", "triton"]
 
 
 def sums_and_gradient(way: str, logits: torch.Tensor, target, values, *, incoming: float = 1.0, **options):
@@ -21,7 +23,7 @@ def sums_and_gradient(way: str, logits: torch.Tensor, target, values, *, incomin
         "reduction": "mean",
         "only_indices": False,
         "names": "",
-        "backend": "eager",
+        "backend": {"compiled": "auto", "triton": "triton"}.get(way, "eager"),
         "squared": False,
         "minimum": False,
         "with_margin": True,
@@ -30,7 +32,9 @@ def sums_and_gradient(way: str, logits: torch.Tensor, target, values, *, incomin
     if way == "operator":
         loss, valid, sums, counted = torch.ops.margincal.margin_overlap(logits, target, *values, *options.values())
     else:
-        loss, valid, sums, counted = margin_overlap(logits, target, *values, **options)
+        with however_small(way):
+            loss, valid, sums, counted = margin_overlap(logits, target, *values, **options)
     weights = torch.linspace(-1, 1, sums.numel(), dtype=sums.dtype).view(sums.shape)
-    (incoming * (loss + (weights * sums).sum())).backward()
+    with however_small(way):
+        (incoming * (loss + (weights * sums).sum())).backward()
     return loss.detach(), int(valid), sums.detach(), counted, logits.grad

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops.memory import peak_allocation
 from ops.overlap_ways import WAYS, sums_and_gradient
-from ops.ways import terms
+from ops.ways import SINGLE, terms
 
 from monai_margincal.ops import margin_calibration, margin_overlap
 
@@ -35,16 +35,20 @@ def expected_sums(logits, shares, valid, annotated, *, squared, minimum):
 
 
 @st.composite
-def problems(draw):
+def problems(draw, forms=(False, True)):
     cases, channels, voxels = draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(1, 9))
     classes = max(channels, 2)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    logits = rng.normal(0, draw(st.sampled_from([0.1, 3.0, 30.0])), (cases, channels, voxels))
+    logits = (
+        rng.normal(0, draw(st.sampled_from([0.1, 3.0, 30.0])), (cases, channels, voxels))
+        .astype(np.float32)
+        .astype(float)
+    )
     annotated = rng.random((cases, classes)) < draw(st.sampled_from([0.6, 1.0]))
     valid = rng.random((cases, voxels)) < draw(st.sampled_from([0.5, 1.0]))
     labels = np.array([rng.choice(np.flatnonzero(row) if row.any() else [0], voxels) for row in annotated])
     shares = (labels[:, None] == np.arange(classes)[:, None]).astype(float)
-    soft = draw(st.booleans()) and channels > 1
+    soft = draw(st.sampled_from(forms)) and channels > 1
     if soft:
         shares = rng.random((cases, classes, voxels)) * annotated[:, :, None] + 0.01 * shares
         shares /= shares.sum(1, keepdims=True)
@@ -58,24 +62,37 @@ def problems(draw):
     return logits, torch.tensor(target), shares, valid, annotated, options
 
 
-@ways
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "triton"])
 @given(problem=problems())
 @settings(deadline=None, max_examples=100)
 def test_literal_transcription(way, problem):
+    check_against_numpy(way, problem)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # NumPy's, in voxels that are masked out
+@given(problem=problems(forms=(False,)))
+@settings(deadline=None, max_examples=25)
+def test_literal_transcription_of_the_kernels(problem):
+    check_against_numpy("triton", problem)
+
+
+def check_against_numpy(way, problem):
+    dtype, tolerance = (torch.float32, 2e-6) if way in SINGLE else (torch.float64, 1e-12)
     logits, target, shares, valid, annotated, options = problem
     oracle_logits = np.concatenate([0 * logits, logits], axis=1) if logits.shape[1] == 1 else logits
     expected = expected_sums(
         oracle_logits, shares, valid, annotated, squared=options["squared"], minimum=options["minimum"]
     )
     values = [one.double() for one in terms(max(logits.shape[1], 2))]
-    loss, count, sums, counted, _ = sums_and_gradient(way, torch.tensor(logits), target, values, **options)
-    torch.testing.assert_close(sums, torch.tensor(expected), rtol=1e-12, atol=1e-12)
+    logits = torch.tensor(logits, dtype=dtype)
+    loss, count, sums, counted, _ = sums_and_gradient(way, logits, target, values, **options)
+    torch.testing.assert_close(sums, torch.tensor(expected), rtol=tolerance, atol=tolerance)
     counts = (valid * (annotated.sum(1) >= 2)[:, None]).sum(1)
     assert counted.tolist() == counts.tolist()
     assert count == counts.sum()
     del options["squared"], options["minimum"]
-    alone, _ = margin_calibration(torch.tensor(logits), target, *values, **options)
-    torch.testing.assert_close(loss, alone, rtol=1e-12, atol=0)
+    alone, _ = margin_calibration(logits, target, *values, **options)
+    torch.testing.assert_close(loss, alone, rtol=tolerance, atol=0)
 
 
 @forms
@@ -100,7 +117,7 @@ def test_gradcheck(channels, form, options):
     assert torch.autograd.gradcheck(function, logits)
 
 
-@ways
+@pytest.mark.parametrize("way", ["eager", "operator"])
 def test_second_derivative_is_refused(way):
     logits = torch.randn(1, 3, 4, requires_grad=True)
     loss, _, sums, _ = margin_overlap(logits, torch.zeros(1, 4, dtype=torch.long), *terms(3))
@@ -131,6 +148,8 @@ def test_backward_twice_through_a_retained_graph():
 @pytest.mark.parametrize("elements", [7, 40, 65536])
 def test_strides_and_block_sizes(monkeypatch, layout, elements, way, form):
     """Any view gives what its contiguous copy gives, however it is cut into blocks."""
+    if way == "triton" and (form != "index" or elements != 40):
+        pytest.skip("the kernels take class indices, and cut them in one way")
     base = torch.randn(3, 3, 6, 8, 5)
     if layout == "channels last":
         logits = base.contiguous(memory_format=torch.channels_last_3d)
@@ -155,6 +174,8 @@ def test_strides_and_block_sizes(monkeypatch, layout, elements, way, form):
 @ways
 @pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0), (5, 3)])
 def test_empty_and_pointwise(shape, way):
+    if way == "triton" and 0 in shape:
+        pytest.skip("the kernels leave empty logits to the eager way")
     target = torch.zeros(shape[0], *shape[2:], dtype=torch.long)
     loss, count, sums, counted, gradient = sums_and_gradient(way, torch.randn(shape), target, terms(3))
     assert count == target.numel() == counted.sum() == sums[:, 2].sum()
@@ -174,8 +195,10 @@ def test_ways_agree(form):
     logits, target, values = torch.randn(2, 5, 40, 40), torch.randint(0, 5, (2, 40, 40)), terms(5)
     if form != "index":
         target = torch.nn.functional.one_hot(target, 5).movedim(-1, 1)
-    first, second = (sums_and_gradient(way, logits, target, values) for way in WAYS)
-    torch.testing.assert_close(first, second, rtol=1e-6, atol=1e-6)
+    ways_of_form = [way for way in WAYS if form == "index" or way != "triton"]
+    first, *others = (sums_and_gradient(way, logits, target, values) for way in ways_of_form)
+    for other in others:
+        torch.testing.assert_close(other, first, rtol=2e-6, atol=2e-6)
 
 
 def test_infinite_incoming_gradients_leave_ignored_voxels_alone():

@@ -74,10 +74,13 @@ def test_few_voxels_per_case(shape, masked):
 def test_no_silent_copy_of_the_logits(monkeypatch):
     """What the kernel gets is the view itself."""
     seen = []
-    original = triton_launch._common
-    monkeypatch.setattr(
-        triton_launch, "_common", lambda tensors, *rest: (seen.append(tensors), original(tensors, *rest))[1]
-    )
+    original = triton_launch.common_arguments
+
+    def watched(tensors, *rest, **options):
+        seen.append(tensors)
+        return original(tensors, *rest, **options)
+
+    monkeypatch.setattr(triton_launch, "common_arguments", watched)
     base = torch.randn(2, 3, 8, 9, 10)
     for view in (
         base[:, :, 1:7, 2:8, 3:9],
@@ -142,7 +145,10 @@ class TestOffsets:
     def test_when_voxel_numbers_are_64_bit(self, shape, wide):
         logits = torch.empty(shape, device="meta")
         labels = torch.empty((1, 1, *shape[2:]), device="meta", dtype=torch.uint8)
-        common = triton_launch._common((logits, labels), triton_launch.ClassTerms(*terms(2)), None, None, True, False)
+        values = triton_launch.ClassTerms(*terms(2))
+        common = triton_launch.common_arguments(
+            (logits, labels), values, None, None, include_background=True, base_e=False
+        )
         assert common.options["WIDE"] is wide
         assert common.layout.dims == 1
 
@@ -276,14 +282,15 @@ def test_kernels_compile_for_nvidia_gpus(tmp_path):
     environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 22  # final, and forward and backward in five settings, for two generations
+    # final, forward and backward in five settings, and both with the overlap in four, for two generations
+    assert len(done.stdout.split()) == 38
 
 
 _COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from monai_margincal.ops import triton_kernels as kernels
+from monai_margincal.ops import triton_kernels as kernels, triton_overlap
 
 POINTERS = {
     "target_ptr": "*u8", "mask_ptr": "*u8", "counts_ptr": "*i64", "valid_ptr": "*i64", "report_ptr": "*i64",
@@ -316,4 +323,8 @@ for logits, target, changes in (
     pointers = {"logits_ptr": logits, "gradient_ptr": logits, "target_ptr": target}
     build(kernels.forward_kernel, {**plain, **changes}, pointers)
     build(kernels.backward_kernel, {**plain, **changes}, pointers)
+    if "HAS_MAP" not in changes:
+        more = dict(MARGIN=target != "*bf16", SQUARED=logits == "*fp16")
+        build(triton_overlap.overlap_forward_kernel, {**plain, **changes, **more}, pointers)
+        build(triton_overlap.overlap_backward_kernel, {**plain, **changes, **more}, pointers)
 """
