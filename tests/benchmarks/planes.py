@@ -5,8 +5,8 @@ Run ``python tests/benchmarks/plane_networks.py --output FOLDER`` first, then ``
 
 Scored is one nodule of each held-out patient, in the slice where it is largest, within the voxels of its box. It is presented
 
-* on an *empty* plane of side 32, 48, 64 and 96, the box in the middle (and cut where it is larger), as training pads it;
-* in the *lung* of a scan that training has not seen, a plane of the trained side with the box in the middle, and one of side 144
+* on an *empty* plane of side 24, 32, 48 and 64, the box in the middle (and cut where it is larger), as training pads it;
+* in the *lung* of a scan that training has not seen, a plane of the trained side with the box in the middle, and one of side 96
   with the box anywhere.
 
 Each plane goes through the network whole or in windows of the trained size, by the bundle's own inferer.
@@ -34,8 +34,8 @@ from monai_margincal.inferers import VolumeSliceInferer
 from monai_margincal.networks import COPLENet, record_trained_plane
 
 PLANE = networks.PLANE
-EMPTY_SIDES = (32, 48, 64, 96)
-LUNG_SIDE = 144
+EMPTY_SIDES = (24, 32, 48, 64)
+LUNG_SIDE = 96
 FIELDS = ("network", "around", "side", "way", "pooled", "mean", "small", "lost", "worst_fall", "false", "machine")
 
 
