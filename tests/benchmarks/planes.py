@@ -19,6 +19,7 @@ import csv
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +125,8 @@ def ways(planes: Planes) -> Iterator[tuple[str, VolumeSliceInferer]]:
 def marked(network: COPLENet, planes: Planes, inferer: VolumeSliceInferer) -> np.ndarray:
     """What the network finds, (n, side, side), truth values."""
     volume = torch.from_numpy(planes.image).movedim(0, -1)[None, None]
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of planes of another size: they are what is measured
         return inferer(volume, network)[0, 0].movedim(-1, 0).numpy() == 1
 
 
