@@ -28,7 +28,7 @@ def test_small_nodules_of_other_patients_are_not_lost_in_larger_planes():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        network = networks.trained("group", train, steps=250)
+        network = networks.trained("group", train, SHARED / "data", steps=250)
     finally:
         torch.set_num_threads(threads)
     planes = benchmark.presentations(benchmark.one_per_patient(test), SHARED / "data")
