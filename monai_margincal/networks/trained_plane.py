@@ -72,15 +72,15 @@ def record_trained_plane(network: nn.Module, size: Sequence[int]) -> None:
 def complete_trained_plane(state_dict: dict[str, torch.Tensor], prefix: str = "") -> None:
     """Make the entry of a state dict that is about to be loaded valid.
 
-    Weights that do not say get zeros. Federated averaging turns whole numbers into fractions, which are rounded, lest 255.999
-    become 255.
+    Weights that do not say get zeros. A file of half precision and federated averaging turn whole numbers into fractions, which
+    are rounded, lest 255.999 become 255.
     """
     found = state_dict.get(prefix + BUFFER)
     if found is None:
         # on the CPU even where another default device is set: it is copied into the buffer
         state_dict[prefix + BUFFER] = torch.zeros(2, dtype=torch.int64, device="cpu")
     elif found.is_floating_point():
-        state_dict[prefix + BUFFER] = found.round()
+        state_dict[prefix + BUFFER] = found.round().to(torch.int64)
 
 
 def _inside(network: Any) -> Iterator[Any]:

@@ -26,9 +26,9 @@ from monai_margincal.losses import MarginCalibrationTverskyLoss
 from monai_margincal.networks import COPLENet
 
 #: side of the planes to train on
-PLANE = 48
+PLANE = 32
 #: planes of a batch
-BATCH = 12
+BATCH = 16
 #: patients whose boxes are never trained on
 HELD_OUT = 110
 #: the scan whose lungs surround boxes in training, and the one that does so in testing
@@ -128,8 +128,8 @@ class Stream:
         draw = self.random
         box = self.boxes[draw.integers(len(self.boxes))]
         z = draw.integers(box.image.shape[2])
-        # a corner that keeps a small box inside the plane, and lets a large one cover it
-        corner = tuple(int(draw.integers(min(0, PLANE - n), max(0, PLANE - n) + 1)) for n in box.image.shape[:2])
+        # the middle of the box, where the nodule is, comes to lie anywhere in the plane
+        corner = tuple(int(draw.integers(PLANE)) - n // 2 for n in box.image.shape[:2])
         image, label = placed(box.image[..., z], box.label[..., z], self._surroundings(), corner)
         for axis in (0, 1):
             if draw.random() < 0.5:

@@ -85,3 +85,17 @@ def test_every_form_of_the_network_knows_its_planes(monkeypatch):
     with torch.no_grad():
         for form, program in forms.items():
             assert torch.allclose(inferer(volume, program), expected, atol=1e-5), form
+
+
+@pytest.mark.parametrize("norm", ["group", "instance", "batch"])
+def test_a_window_is_seen_as_the_plane_that_it_was_in_training(norm):
+    """Tiled by windows that do not overlap, a large plane gives exactly what its tiles give alone; whole, it does not."""
+    torch.manual_seed(0)
+    network = COPLENet(features=(8, 16, 32, 64, 128), norm=norm).eval()
+    record_trained_plane(network, (32, 48))
+    tiles = torch.rand(6, 1, 32, 48)
+    plane = tiles.reshape(3, 2, 32, 48).permute(0, 2, 1, 3).reshape(1, 1, 96, 96, 1)
+    with torch.no_grad():
+        alone = network(tiles).reshape(3, 2, 2, 32, 48).permute(2, 0, 3, 1, 4).reshape(1, 2, 96, 96, 1)
+        assert torch.allclose(VolumeSliceInferer(overlap=0)(plane, network), alone, atol=1e-5)
+        assert (network(plane[..., 0])[..., None] - alone).abs().max() > 1e-2

@@ -12,6 +12,7 @@ from monai.handlers import CheckpointLoader
 from monai.networks import copy_model_state
 from networks.golden_weights import golden_weights
 
+from monai_margincal.decisions.weights_digest import weights_digest
 from monai_margincal.networks import (
     COPLENet,
     COPLENetCheckpointLoader,
@@ -74,7 +75,15 @@ def test_published_weights_say_nothing(name):
 
 def test_our_own_layout_comes_back_with_it():
     content = network((96, 64)).state_dict()
-    assert torch.equal(convert_coplenet_state_dict(content)["trained_plane"], torch.tensor([96, 64]))
+    for stored in (content, {name: value.half() for name, value in content.items()}):
+        assert torch.equal(convert_coplenet_state_dict(stored)["trained_plane"], torch.tensor([96, 64]))
+
+
+def test_it_is_a_note_beside_the_weights_and_none_of_them():
+    """What was fitted for weights holds for them whether or not their file says on which planes they were trained."""
+    weights = network().half().state_dict()
+    noted = {**weights, "trained_plane": torch.tensor([96.0, 64.0]).half()}
+    assert weights_digest(convert_coplenet_state_dict(noted)) == weights_digest(convert_coplenet_state_dict(weights))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64, torch.int32])

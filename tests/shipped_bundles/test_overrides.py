@@ -94,7 +94,10 @@ TRAIN = {
     "axcodes": ("RAS", lambda p: step(p["train#preprocessing"], "Orientationd").ornt_transform.axcodes == "RAS"),
     "lung_crop": ("false", lambda p: not lung_crops(p)),
     "lung_margin": (7.0, lambda p: [crop.cropper.margin_mm for crop in lung_crops(p)] == [7.0, 7.0]),
-    "patch_size": ([32, 48], lambda p: p["train#dataset"][0][0]["image"].shape == (1, 32, 48)),
+    "patch_size": (
+        [32, 48],
+        lambda p: p["train#dataset"][0][0]["image"].shape == (1, 32, 48) and session(p).trained_plane == [32, 48],
+    ),
     "slices_per_volume": (3, lambda p: len(p["train#dataset"][0]) == 3),
     "train#class_ratios": ([1, 3], lambda p: step(p["train#preprocessing"], "RandCropByLabelClassesd").cropper.ratios == [1, 3]),
     "train#augmentation_prob": (0.25, lambda p: step(p["train#preprocessing"], "RandFlipd").prob == 0.25),

@@ -172,6 +172,16 @@ def test_overrides_that_are_meant(bundle):
     assert any("features must have 5 entries, one per level, found 2" in text for text in found)
 
 
+def test_windows_of_another_size_than_the_patches(bundle):
+    found = [str(finding) for finding in check_bundle(bundle, {"roi_size": [64, 64], "patch_size": [96, 96]})]
+    expected = "expected [96, 96], as in spatial_size of RandCropByLabelClassesd in configs/train.json"
+    assert found == [
+        f"warning: configs/train.json: validate#inferer#roi_size: found windows of [64, 64], {expected}",
+        f"warning: configs/inference.json: inferer#roi_size: found windows of [64, 64], {expected}",
+    ]
+    assert check_bundle(bundle, {"roi_size": [64, 64], "patch_size": [64, 64]}) == []
+
+
 def test_counts_of_other_classes(bundle, tmp_path):
     path = str(tmp_path / "counts.json")
     for counts, message in [
