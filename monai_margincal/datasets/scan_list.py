@@ -15,9 +15,9 @@ _VOLUMES = frozenset(IMAGE_SUFFIXES) - {*PICTURE_SUFFIXES, ".dcm"}
 def scan_list(paths: Sequence[str | os.PathLike[str]]) -> list[dict[str, str]]:
     """List the scans that paths stand for.
 
-    A file is a scan. A folder with volumes in it (NIfTI, NRRD, MetaImage, ...) stands for these. Any other folder with files
-    is one DICOM series, whatever its slices are called. A folder of folders stands for what these stand for. Names that begin
-    with a dot are skipped.
+    A file is a scan. A folder with volumes in it (NIfTI, NRRD, MetaImage, ...) stands for these, and one of nothing but pictures,
+    such as the frames of a video, for these. Any other folder with files is one DICOM series, whatever its slices are called. A
+    folder of folders stands for what these stand for. Names that begin with a dot are skipped.
 
     Args:
         paths: files and folders; ``~`` is the home folder.
@@ -52,6 +52,8 @@ def _scans_in(path: Path) -> list[Path]:
     volumes = [file for file in files if suffix_of(file).lower() in _VOLUMES]
     if volumes:
         return volumes
+    if files and all(suffix_of(file).lower() in PICTURE_SUFFIXES for file in files):
+        return files
     if files:
         return [path]
     scans = [scan for folder in entries for scan in _scans_in(folder)]

@@ -39,7 +39,7 @@ class Outputs:
         (['mask', 'volumes'], False)
         >>> Outputs("masks", "eval")
         Traceback (most recent call last):
-        ValueError: unknown kind of output 'masks', expected some of ['dicom_seg', 'frame_mask', ..., 'probability', 'volumes']
+        ValueError: unknown kind of output 'masks', expected some of ['dicom_seg', 'frame_film', ..., 'probability', 'volumes']
     """
 
     def __init__(

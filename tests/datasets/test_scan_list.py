@@ -20,6 +20,10 @@ def disk(tmp_path: Path) -> Path:
         "series/00001.dcm",
         "series/00002.dcm",
         "nameless/IM0001",
+        "series with preview/IM0001",
+        "series with preview/preview.png",
+        "frames/frame001.png",
+        "frames/frame000.JPG",
         "patients/p2/ct/1.dcm",
         "patients/p1/ct.nii",
     ):
@@ -37,6 +41,8 @@ def disk(tmp_path: Path) -> Path:
         (["volumes/preview.png"], ["volumes/preview.png"]),  # somebody who says so means it
         (["series"], ["series"]),
         (["nameless"], ["nameless"]),
+        (["series with preview"], ["series with preview"]),
+        (["frames"], ["frames/frame000.JPG", "frames/frame001.png"]),
         (["patients"], ["patients/p1/ct.nii", "patients/p2/ct"]),
         (["series", "volumes", "volumes/b.nii.gz"], ["series", "volumes/a.NRRD", "volumes/b.nii.gz"]),
     ],

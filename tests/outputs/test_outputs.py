@@ -25,6 +25,7 @@ DECLARED = {
     "volumes": (None, None, "scan", False),
     "probability": ("probability", ".nii.gz", "scan", True),
     "overlay": ("overlay", ".png", "network", False),
+    "frame_film": (None, None, "scan", False),
     "frame_mask": ("mask", ".png", "scan", False),
     "frame_overlay": ("overlay", ".png", "scan", False),
     "dicom_seg": ("seg", ".dcm", "scan", False),

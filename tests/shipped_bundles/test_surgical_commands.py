@@ -82,6 +82,18 @@ def test_rarer_classes_have_larger_margins(run_of_task):
     )
 
 
+def test_training_writes_the_decision_of_its_weights_without_void(run_of_task, root, command):
+    folder, task, _, _ = run_of_task
+    decision = json.loads((folder / "models" / "decision.json").read_text())
+    assert decision["class_names"] == instrument_class_names(task)
+    assert len(decision["offsets"]) == len(decision["class_names"])
+    run = command(
+        folder, ("inference",), bundle=BUNDLE, task=task, output_dir="decided", image_pattern="{case}.png",
+        dataset_dir=root / "instrument_dataset_1" / "left_frames", cases="frame020",
+    )  # fmt: skip
+    assert "models/decision.json" in run.output
+
+
 def test_scores_are_those_of_the_saved_masks(run_of_task, root, command):
     """By NumPy, from the masks of inference and the labels, by sequence and pooled."""
     folder, task, _, evaluated = run_of_task
@@ -91,6 +103,7 @@ def test_scores_are_those_of_the_saved_masks(run_of_task, root, command):
         command(
             folder, ("inference",), bundle=BUNDLE, task=task, output_dir=f"masks{number}", image_pattern="{case}.png",
             dataset_dir=root / f"instrument_dataset_{number}" / "left_frames", cases="frame020,frame100",
+            decision="argmax",
         )  # fmt: skip
         for frame in (20, 100):
             path = folder / f"masks{number}" / name_of(frame).replace(".png", "_mask.png")
