@@ -128,7 +128,7 @@ def test_cases_of_a_parametrised_test():
 
 
 class TestSizeByFreeMemory:
-    @pytest.mark.parametrize(("gib", "fit"), [(138, 2), (78, 2), (30, 1), (10, 0)])
+    @pytest.mark.parametrize(("gib", "fit"), [(138, 2), (78, 2), (21, 1), (10, 0)])
     def test_what_fits(self, gib, fit):
         assert len(large.plans(gib * 2**30)) == fit
 
@@ -139,9 +139,9 @@ class TestSizeByFreeMemory:
         assert all(plan.voxels % 512 for plan in large.ALL)
 
     def test_the_memory_is_what_it_takes(self):
-        """Counted on a plan of a thousandth: logits, gradient, labels, and the pieces."""
+        """Counted on a much smaller plan: logits, gradient, labels, and the pieces."""
         from ops.memory import peak_allocation
 
-        plan = large.Plan(40_001, 4_000, torch.float32)
+        plan = large.Plan(10_001, 1_000, torch.float32)
         peak = peak_allocation(lambda: large.compare(plan, torch.device("cpu")))
         assert peak <= plan.bytes
