@@ -40,6 +40,8 @@ STEPS = {
     "invert": ("Invertd",),
     "write": ("SaveImageOutputsd",),
 }
+#: the three questions, in their order
+PARTS = ("network", "file", "readers")
 FIELDS = [
     "device",
     "torch",
@@ -120,7 +122,7 @@ def network_part(
             network = network.to(memory_format=torch.channels_last)
         if way == "compiled":
             network = torch.compile(network)
-        inferer = VolumeSliceInferer((512, 512), sw_batch_size=8, decide=True, channels_last=on_gpu)
+        inferer = VolumeSliceInferer((plane, plane), sw_batch_size=8, decide=True, channels_last=on_gpu)
 
         def call() -> Any:
             with torch.autocast("cuda", enabled=on_gpu):
@@ -241,9 +243,61 @@ def _chart(rows: list[dict[str, Any]], path: Path, title: str) -> None:
                 right.barh(index, row["seconds"], left=start, color=colours[row["name"]], label=label)
                 start += row["seconds"]
     right.set(yticks=range(len(runs)), yticklabels=runs, xlabel="seconds", title="file to saved mask")
-    right.legend(fontsize=7, ncols=2)
+    if runs:
+        right.legend(fontsize=7, ncols=2)
     figure.suptitle(title, fontsize=8)
     figure.savefig(path, dpi=110)
+
+
+def _network_rows(ways: list[str], common: dict[str, Any], slices: int) -> list[dict[str, Any]]:
+    print(
+        f"\n| network part, {common['shape']} | steady s | processor s | first s | peak GiB | s per slice |"
+        "\n|---|---|---|---|---|---|"
+    )
+    rows = []
+    for way in ways:
+        done = subprocess.run(
+            [sys.executable, __file__, *sys.argv[1:], "--one", way], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"the way {way!r} failed:\n{done.stderr[-2000:]}")
+        row = {**common, "part": "network", "name": way, **json.loads(done.stdout.splitlines()[-1])}
+        row["seconds_per_slice"] = row["seconds"] / slices
+        rows.append(row)
+        columns = ("seconds", "cpu_seconds", "first_seconds", "peak_gib", "seconds_per_slice")
+        print(f"| {way} | " + " | ".join(f"{row[name]:.3f}" for name in columns) + " |")
+    return rows
+
+
+def _drawn_scan(folder: Path, slices: int, plane: int) -> Path:
+    import nibabel
+
+    folder.mkdir()
+    image = nibabel.Nifti1Image(chest(slices, plane), np.diag([-0.7, -0.7, 1.0, 1.0]))
+    nibabel.save(image, folder / "chest.nii.gz")
+    return folder / "chest.nii.gz"
+
+
+def _file_rows(
+    device: str, scan: Path, features: list[int], output: Path, common: dict[str, Any]
+) -> list[dict[str, Any]]:
+    print("\n| file to saved mask | total | " + " | ".join(STEPS) + " |\n|" + "---|" * (len(STEPS) + 2))
+    rows = []
+    for lung_crop in (False, True):
+        spent = end_to_end(device, scan, features, lung_crop, output)
+        run = "lung crop" if lung_crop else "whole"
+        rows += [{**common, "part": run, "name": step, "seconds": seconds} for step, seconds in spent.items()]
+        cells = [f"{spent[step]:.2f}" if step in spent else "-" for step in STEPS]
+        print(f"| {run} | {sum(spent.values()):.2f} | " + " | ".join(cells) + " |")
+    return rows
+
+
+def _reader_rows(scan: Path, common: dict[str, Any]) -> list[dict[str, Any]]:
+    by_reader = readers(scan)
+    print("\n| reading alone, by | s | processor s |\n|---|---|---|")
+    for name, taken in by_reader.items():
+        print(f"| {name} | {taken['seconds']:.2f} | {taken['cpu_seconds']:.2f} |")
+    return [{**common, "part": "reader", "name": name, **taken} for name, taken in by_reader.items()]
 
 
 def main() -> None:
@@ -258,6 +312,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, nargs=5, default=[16, 32, 64, 128, 256])
     parser.add_argument("--repeats", type=int, default=3 if on_gpu else 1)
     parser.add_argument("--ways", nargs="+", default=["reference", "ours", *(["compiled"] if on_gpu else [])])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="which of the three questions")
     parser.add_argument("--scan", type=Path, help="a real .nii.gz instead of the drawn chest, for the end-to-end part")
     parser.add_argument("--output", type=Path, default=Path("inference_benchmark"))
     parser.add_argument("--one", help=argparse.SUPPRESS)  # the process of one way
@@ -276,44 +331,16 @@ def main() -> None:
         "features": "-".join(map(str, arguments.features)),
     }
     rows: list[dict[str, Any]] = []
-    print(
-        f"\n| network part, {common['shape']} | steady s | processor s | first s | peak GiB | s per slice |"
-        "\n|---|---|---|---|---|---|"
-    )
-    for way in arguments.ways:
-        done = subprocess.run(
-            [sys.executable, __file__, *sys.argv[1:], "--one", way], capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"the way {way!r} failed:\n{done.stderr[-2000:]}")
-        row = {**common, "part": "network", "name": way, **json.loads(done.stdout.splitlines()[-1])}
-        row["seconds_per_slice"] = row["seconds"] / arguments.slices
-        rows.append(row)
-        columns = ("seconds", "cpu_seconds", "first_seconds", "peak_gib", "seconds_per_slice")
-        print(f"| {way} | " + " | ".join(f"{row[name]:.3f}" for name in columns) + " |")
-
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        scan = arguments.scan
-        if scan is None:
-            import nibabel
-
-            (folder / "data").mkdir()
-            scan = folder / "data" / "chest.nii.gz"
-            image = nibabel.Nifti1Image(chest(arguments.slices, arguments.plane), np.diag([-0.7, -0.7, 1.0, 1.0]))
-            nibabel.save(image, scan)
-        print("\n| file to saved mask | total | " + " | ".join(STEPS) + " |\n|" + "---|" * (len(STEPS) + 2))
-        for lung_crop in (False, True):
-            spent = end_to_end(arguments.device, scan, arguments.features, lung_crop, folder / "out")
-            run = "lung crop" if lung_crop else "whole"
-            rows += [{**common, "part": run, "name": step, "seconds": seconds} for step, seconds in spent.items()]
-            cells = [f"{spent[step]:.2f}" if step in spent else "-" for step in STEPS]
-            print(f"| {run} | {sum(spent.values()):.2f} | " + " | ".join(cells) + " |")
-        by_reader = readers(scan)
-        rows += [{**common, "part": "reader", "name": name, **taken} for name, taken in by_reader.items()]
-        print("\n| reading alone, by | s | processor s |\n|---|---|---|")
-        for name, taken in by_reader.items():
-            print(f"| {name} | {taken['seconds']:.2f} | {taken['cpu_seconds']:.2f} |")
+    if "network" in arguments.parts:
+        rows += _network_rows(arguments.ways, common, arguments.slices)
+    if {"file", "readers"} & set(arguments.parts):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            scan = arguments.scan or _drawn_scan(folder / "data", arguments.slices, arguments.plane)
+            if "file" in arguments.parts:
+                rows += _file_rows(arguments.device, scan, arguments.features, folder / "out", common)
+            if "readers" in arguments.parts:
+                rows += _reader_rows(scan, common)
 
     arguments.output.mkdir(parents=True, exist_ok=True)
     with (arguments.output / "inference.csv").open("w", newline="", encoding="utf-8") as file:
