@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..palette import PAGE
-from .numbers import percent, three_figures
+from .numbers import readable_share, three_figures
 
 __all__ = ["is_page", "render"]
 
@@ -19,9 +19,9 @@ _PACKAGE = __name__.partition(".")[0]
 def render(template: str, **content: Any) -> str:
     """Fill a template of this package.
 
-    All text in ``content`` is escaped; only `markupsafe.Markup`, such as a chart, goes in as it is. The filters ``percent`` and
-    ``three_figures`` format numbers. The skeleton needs ``title`` and ``kind``, one word by which `is_page` recognises the
-    page.
+    All text in ``content`` is escaped; only `markupsafe.Markup`, such as a chart, goes in as it is. The filters
+    ``readable_share`` and ``three_figures`` format numbers. The skeleton needs ``title`` and ``kind``, one word by which
+    `is_page` recognises the page.
 
     Args:
         template: its path from the package's root, for example ``"statistics/report/page.html"``.
@@ -62,7 +62,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"percent": percent, "three_figures": three_figures}
+    environment.filters |= {
+        "readable_share": readable_share,
+        "three_figures": three_figures,
+    }
     environment.globals |= {
         "light": {name: light for name, (light, _) in PAGE.items()},
         "dark": {name: dark for name, (_, dark) in PAGE.items()},

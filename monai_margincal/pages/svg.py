@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-__all__ = ["drawing", "element"]
+__all__ = ["along", "drawing", "element"]
 
 
 def element(name: str, *children: str, **attributes: str | float) -> Markup:
@@ -33,20 +33,31 @@ def element(name: str, *children: str, **attributes: str | float) -> Markup:
     return Markup("<{0}{1}>{2}</{0}>").format(name, opening, Markup("").join(children))
 
 
-def drawing(size: tuple[float, float], parts: Iterable[str], description: str) -> Markup:
-    """A whole drawing that scales with the page, as far as its letters stay readable: from 5/6 of its size to all of it.
+def drawing(height: float, parts: Iterable[str], description: str, widest: float | None = None) -> Markup:
+    """A whole drawing as wide as the page leaves room: positions along x in per cent, along y in pixels, letters as they are.
+
+    Nothing is scaled, so that letters are as large on a telephone as on a desk.
 
     Args:
-        size: width and height in pixels, the units of the parts.
-        parts: its elements.
+        height: in pixels.
+        parts: its elements; `along` writes their positions along x.
         description: what it shows, for readers who cannot see it.
+        widest: the largest width in pixels; None for no limit.
     """
-    width, height = size
+    style = {} if widest is None else {"style": f"max-width:{widest:.0f}px"}
     return element(
-        "svg", element("title", description), *parts,
-        viewBox=f"0 0 {width:.0f} {height:.0f}", style=f"min-width:{width * 5 / 6:.0f}px;max-width:{width:.0f}px",
-        role="img", aria_label=description,
+        "svg", element("title", description), *parts, height=height, role="img", aria_label=description, **style
     )  # fmt: skip
+
+
+def along(share: float) -> str:
+    """A position or length along x, as a share of the drawing's width.
+
+    Example:
+        >>> along(0.5), along(1 / 3)
+        ('50%', '33.33%')
+    """
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def _written(value: str | float) -> str:

@@ -12,17 +12,17 @@ import numpy as np
 
 from ..counting.case_record import CaseRecord
 from ..findings import Finding, most_severe_first
-from ..formats import PICTURE_SUFFIXES, describe_label
-from ..geometry import GRID_TOLERANCE, axis_codes, corner_shift, without_trailing_ones
+from ..formats import describe_label
+from ..geometry import GRID_TOLERANCE
+from .grid_problems import grid_problems, place_of
 from .identity import fingerprint
 from .scan import LabelScan
+from .size_problems import size_problems
 
 #: A label value in at most this share of the cases is called rare ...
 _RARE = 0.1
 #: ... and one in at least this share is called usual.
 _USUAL = 0.9
-#: Voxel volumes that differ by more than this factor from the median are reported.
-_VOLUME_FACTOR = 4.0
 
 
 def find_problems(
@@ -33,7 +33,9 @@ def find_problems(
     Looked for are: cases that could not be counted; classes without a voxel anywhere, or missing in some cases; cases of
     background only; classes that vanish from a case under the transforms; images whose grid differs from their label's; label
     values that contradict the other cases; the same label under two names; voxel sizes far from the others; axes stored in
-    different orders or directions; partial annotation.
+    different orders or directions; grids that differ within the set (planes among volumes; distances of voxels that differ by
+    more than a factor of 2; sizes unlike that of 90 % of the cases); a case that holds most voxels of a class, and a class of a
+    handful of voxels that takes most of tau (limits: `monai_margincal.statistics.size_problems`); partial annotation.
 
     Args:
         scan: the raw labels, from `scan_labels`.
@@ -56,19 +58,14 @@ def find_problems(
         *_background_only(scan),
         *_contradicting_values(scan),
         *_duplicates(scan),
-        *_geometry(scan, grid_tolerance),
-        *_unusual_sizes(scan),
-        *_mixed_orientations(scan),
+        *grid_problems(scan, grid_tolerance),
+        *size_problems(scan.counts, {record.name: place_of(record) for record in scan.cases}),
         *_partial_annotation(scan),
     ]
     if transformed is not None:
         found.extend(_failures(transformed))
         found.extend(_vanished(scan, transformed))
     return tuple(most_severe_first(sorted(found, key=lambda finding: (finding.kind, finding.files))))
-
-
-def _place(record: CaseRecord) -> str:
-    return record.file or record.name
 
 
 def _failures(scan: LabelScan) -> Iterable[Finding]:
@@ -86,10 +83,10 @@ def _absent_classes(scan: LabelScan) -> Iterable[Finding]:
         lacking = [record for record in asked if not record.values.get(class_id)]
         if total == 0:
             message = f"class {label} has no voxel in any of {len(scan.cases)} cases: it gets no margin and no weight"
-            yield Finding("warning", "absent class", message, tuple(_place(record) for record in asked))
+            yield Finding("warning", "absent class", message, tuple(place_of(record) for record in asked))
         elif lacking:
             message = f"class {label} occurs in {len(asked) - len(lacking)} of {len(asked)} cases"
-            yield Finding("info", "class missing in cases", message, tuple(_place(record) for record in lacking))
+            yield Finding("info", "class missing in cases", message, tuple(place_of(record) for record in lacking))
 
 
 def _background_only(scan: LabelScan) -> Iterable[Finding]:
@@ -99,7 +96,7 @@ def _background_only(scan: LabelScan) -> Iterable[Finding]:
             message = (
                 f"holds nothing but background ({record.values.get(0, 0)} voxels): crops by foreground cannot use it"
             )
-            yield Finding("warning", "background only", message, (_place(record),))
+            yield Finding("warning", "background only", message, (place_of(record),))
 
 
 def _contradicting_values(scan: LabelScan) -> Iterable[Finding]:
@@ -116,11 +113,14 @@ def _contradicting_values(scan: LabelScan) -> Iterable[Finding]:
         usual = sorted(value for value in times if times[value] >= _USUAL * (len(sets) - 1) and value not in own)
         if rare and usual:
             message = f"uses the label value(s) {rare} where the other cases use {usual}"
-            yield Finding("error", "contradicting label values", message, (_place(record),))
+            yield Finding("error", "contradicting label values", message, (place_of(record),))
     if 255 in times and scan.ignore_index != 255 and set(times) <= {0, 255}:
         message = "the label values are 0 and 255: a drawn mask, whose class id is 255 and not 1"
         yield Finding(
-            "warning", "0/255 mask", message, tuple(_place(record) for record in scan.cases if 255 in sets[record.name])
+            "warning",
+            "0/255 mask",
+            message,
+            tuple(place_of(record) for record in scan.cases if 255 in sets[record.name]),
         )
 
 
@@ -157,89 +157,25 @@ def _content(path: Path) -> str:
     return hashlib.blake2b(voxels.astype(voxels.dtype.newbyteorder("<")).tobytes(), digest_size=16).hexdigest()
 
 
-def _geometry(scan: LabelScan, tolerance: float | None) -> Iterable[Finding]:
-    for record in scan.cases:
-        image = scan.images.get(record.file or "")
-        if image is None or record.file is None:
-            continue
-        try:
-            image_shape, image_affine = _grid(Path(image))
-        except (ValueError, OSError) as error:
-            yield Finding("error", "unreadable image", str(error), (image, record.file))
-            continue
-        shape, own = without_trailing_ones(image_shape), without_trailing_ones(record.shape or ())
-        if shape != own:
-            message = f"the image has the shape {shape}, its label {own}: expected one grid"
-            yield Finding("error", "geometry mismatch", message, (image, record.file))
-        elif tolerance is not None and image_affine is not None and record.affine is not None:
-            shift = corner_shift(image_affine, record.affine, own).voxels
-            if not shift <= tolerance:
-                message = (
-                    f"image and label lie on different grids: the same voxel is up to {shift:.3g} voxels apart, expected at most "
-                    f"{tolerance:g}"
-                )
-                yield Finding("error", "geometry mismatch", message, (image, record.file))
-
-
-def _grid(image: Path) -> tuple[tuple[int, ...], np.ndarray | None]:
-    """Shape and affine of an image; unlike a label, it may be in colour."""
-    if image.suffix.lower() in PICTURE_SUFFIXES:
-        from PIL import Image
-
-        with Image.open(image) as picture:
-            return picture.size, None
-    described = describe_label(image)
-    return described.shape, described.affine
-
-
-def _unusual_sizes(scan: LabelScan) -> Iterable[Finding]:
-    volumes = {record.name: record.voxel_volume for record in scan.cases if record.voxel_volume}
-    if len(volumes) < 4:
-        return
-    median = float(np.median(list(volumes.values())))
-    for record in scan.cases:
-        volume = volumes.get(record.name)
-        if volume and not median / _VOLUME_FACTOR <= volume <= median * _VOLUME_FACTOR:
-            message = f"a voxel is {volume:.4g} mm^3, the median of the cases is {median:.4g} mm^3: its voxels weigh differently"
-            yield Finding("info", "unusual voxel size", message, (_place(record),))
-
-
-def _mixed_orientations(scan: LabelScan) -> Iterable[Finding]:
-    by_codes: dict[str, list[CaseRecord]] = defaultdict(list)
-    for record in scan.cases:
-        if record.affine is not None and record.voxel_volume is not None:
-            by_codes[axis_codes(record.affine)].append(record)
-    if len(by_codes) < 2:
-        return
-    counted = ", ".join(f"{codes} in {len(records)}" for codes, records in sorted(by_codes.items()))
-    usual = max(by_codes, key=lambda codes: len(by_codes[codes]))
-    others = [_place(record) for codes, records in by_codes.items() if codes != usual for record in records]
-    message = (
-        f"the axes of the cases run in different directions ({counted}): without Orientationd a network sees the patients turned "
-        "or mirrored, and sizes per axis mean nothing"
-    )
-    yield Finding("info", "mixed orientations", message, tuple(sorted(others)))
-
-
 def _partial_annotation(scan: LabelScan) -> Iterable[Finding]:
     for class_id, label in zip(scan.counts.ids, scan.counts.labels, strict=True):
         without = [record for record in scan.cases if not _annotates(record, class_id)]
         if without:
             message = f"class {label} is not annotated in {len(without)} cases: its voxels there carry another label"
-            yield Finding("info", "partial annotation", message, tuple(_place(record) for record in without))
+            yield Finding("info", "partial annotation", message, tuple(place_of(record) for record in without))
 
 
 def _vanished(scan: LabelScan, transformed: LabelScan) -> Iterable[Finding]:
-    after = {_place(record): record for record in transformed.cases}
+    after = {place_of(record): record for record in transformed.cases}
     for record in scan.cases:
-        later = after.get(_place(record))
+        later = after.get(place_of(record))
         if later is None:
             continue
         for class_id, label in zip(scan.counts.ids, scan.counts.labels, strict=True):
             before = record.values.get(class_id, 0)
             if before and not later.values.get(class_id):
                 message = f"class {label} has {before} voxels in the file and none {transformed.counts.source}"
-                yield Finding("warning", "class vanishes", message, (_place(record),))
+                yield Finding("warning", "class vanishes", message, (place_of(record),))
 
 
 def frequency_drift(scan: LabelScan, transformed: LabelScan) -> dict[int, float]:

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from markupsafe import Markup
 
-from monai_margincal.pages.svg import drawing, element
+from monai_margincal.pages.svg import along, drawing, element
 
 NASTY = "\"/><script>alert('1')</script>&"
 
@@ -25,9 +25,16 @@ def test_numbers_have_one_decimal_at_most(value, written):
     assert element("rect", x=value) == Markup(f'<rect x="{written}"/>')
 
 
-def test_a_drawing_says_what_it_shows_and_stays_readable():
-    root = ET.fromstring(drawing((600, 30.4), [element("rect")], "A & B"))
-    assert root.get("viewBox") == "0 0 600 30"
+def test_a_drawing_says_what_it_shows_and_is_not_scaled():
+    root = ET.fromstring(drawing(30.4, [element("rect")], "A & B", widest=600))
+    assert root.get("viewBox") is None
+    assert root.get("height") == "30.4"
     assert root.get("aria-label") == root[0].text == "A & B"
-    assert root.get("style") == "min-width:500px;max-width:600px"
+    assert root.get("style") == "max-width:600px"
     assert [child.tag for child in root] == ["title", "rect"]
+    assert ET.fromstring(drawing(30, [], "")).get("style") is None
+
+
+@pytest.mark.parametrize(("share", "written"), [(0, "0%"), (1, "100%"), (0.1, "10%"), (2 / 3, "66.67%"), (1e-9, "0%")])
+def test_positions_along_x_are_in_per_cent(share, written):
+    assert along(share) == written

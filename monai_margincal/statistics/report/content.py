@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from ...counting.as_class_counts import as_class_counts
-from ...counting.case_record import CaseRecord
 from ...counting.class_counts import ClassCounts
 from ...findings import Finding
-from ...geometry import axis_codes, axis_order
+from ...geometry import axis_codes
 from ...margins import class_margins
+from ..grid_problems import in_patient_order
 from ..problems import find_problems
 from ..recipe_snippets import chosen_recipe
 from ..scan import LabelScan
+from ..size_problems import size_problems
 
 
 def report_data(
@@ -36,7 +37,8 @@ def report_data(
     Args:
         counts: a `LabelScan` (with geometry and findings) or anything that can be turned into a `ClassCounts`.
         transformed: the same data after the training transforms, in either form; shows the drift of the frequencies.
-        findings: what `find_problems` gave; default: what it gives for the scans, nothing for bare counts.
+        findings: what `find_problems` gave; default: what it gives for a scan, and what `size_problems` gives for
+            bare counts.
         tau: scale of the margins that are shown and of those in the snippets.
         upsilon: see `monai_margincal.margins.class_margins`.
         normalization: see `monai_margincal.margins.class_margins`.
@@ -55,7 +57,7 @@ def report_data(
         None if transformed is None else (after_scan.counts if after_scan is not None else as_class_counts(transformed))
     )
     if findings is None:
-        findings = find_problems(scan, after_scan) if scan is not None else ()
+        findings = find_problems(scan, after_scan) if scan is not None else size_problems(raw)
     cases = raw.cases or {}
     annotated = {record.name: record.annotated for record in scan.cases} if scan is not None else {}
     frequencies = [None if math.isnan(value) else value for value in raw.frequencies.tolist()]
@@ -138,8 +140,8 @@ def _drift(raw: ClassCounts, after: ClassCounts) -> dict[str, Any]:
 
 
 def _geometry(scan: LabelScan) -> dict[str, Any]:
-    spacings = [_canonical(record, record.spacing) for record in scan.cases if record.spacing is not None]
-    shapes = [_canonical(record, record.shape) for record in scan.cases if record.shape is not None]
+    spacings = [in_patient_order(record, record.spacing) for record in scan.cases if record.spacing is not None]
+    shapes = [in_patient_order(record, record.shape) for record in scan.cases if record.shape is not None]
     orientations = Counter(
         axis_codes(record.affine)
         for record in scan.cases
@@ -154,14 +156,6 @@ def _geometry(scan: LabelScan) -> dict[str, Any]:
         "orientations": dict(sorted(orientations.items())),
         "readers": dict(sorted(Counter(record.reader for record in scan.cases).items())),
     }
-
-
-def _canonical(record: CaseRecord, per_axis: Sequence[float]) -> tuple[float, ...]:
-    """Three numbers, one per stored axis, in the order right, anterior, superior, as a chain sees them after Orientationd."""
-    numbers = (*per_axis, 1, 1, 1)[:3]
-    if record.affine is None or record.voxel_volume is None:
-        return numbers  # nobody knows where its axes run
-    return tuple(numbers[axis] for axis in axis_order(record.affine))
 
 
 def _file(record: Any) -> dict[str, Any]:

@@ -13,10 +13,13 @@ from markupsafe import Markup
 from ...files import expect_writable, write_text
 from ...findings import Finding
 from ...pages import is_page, render
-from ...pages.numbers import percent
+from ...pages.numbers import readable_share
 from ...streams import is_stream
-from .charts import drift_chart, frequency_chart, margin_curves, presence_map
+from .charts import cases_chart, drift_chart, frequency_chart
 from .content import report_data
+from .finding_groups import grouped
+from .margin_chart import margin_curves
+from .presence import exceptions, presence_map
 
 #: the word by which a report is recognised
 _KIND = "report"
@@ -96,15 +99,21 @@ def _is_report_json(path: Path) -> bool:
 
 def render_report(data: dict[str, Any]) -> str:
     """The page for what `report_data` gives."""
+    presence = exceptions(data) if data["cases"] else []
+    mapped = [row for row in presence if not row.are_listed]
     return render(
         "statistics/report/page.html",
         kind=_KIND,
         title=data["title"],
         data=data,
         facts=_facts(data),
+        groups=grouped(data["findings"]),
         frequency_chart=_frequency_chart(data),
+        cases_chart=_cases_chart(data) if data["cases"] else None,
         margin_curves=_margin_curves(data),
-        presence_map=_presence_map(data),
+        presence=presence,
+        complete=[row.label for row in presence if not row.absent and not row.unknown],
+        presence_map=presence_map(mapped, sorted(data["cases"])) if mapped else None,
         drift_chart=drift_chart(_labels(data), data["drift"]["ratios"]) if data["drift"] else None,
     )
 
@@ -144,14 +153,15 @@ def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _frequency_chart(data: dict[str, Any]) -> Markup:
+    shares = [row["frequency"] or 0.0 for row in data["classes"]]
+    return frequency_chart(_labels(data), shares, [readable_share(share) for share in shares])
+
+
+def _cases_chart(data: dict[str, Any]) -> Markup:
     rows = data["classes"]
-    shares = [row["frequency"] or 0.0 for row in rows]
-    of_cases = [row["cases_with"] / row["cases_annotated"] if row["cases_annotated"] else None for row in rows]
-    notes = [
-        percent(share) + (f" · {row['cases_with']} of {row['cases_annotated']}" if row["cases_annotated"] else "")
-        for row, share in zip(rows, shares, strict=True)
-    ]
-    return frequency_chart(_labels(data), shares, of_cases, notes)
+    shares = [row["cases_with"] / row["cases_annotated"] if row["cases_annotated"] else None for row in rows]
+    notes = [f"{row['cases_with']} of {row['cases_annotated']}" for row in rows]
+    return cases_chart(_labels(data), shares, notes)
 
 
 def _margin_curves(data: dict[str, Any]) -> Markup | None:
@@ -160,19 +170,3 @@ def _margin_curves(data: dict[str, Any]) -> Markup | None:
         return None
     curves = [(curve["tau"], curve["negative"]) for curve in margins["curves"]]
     return margin_curves(_labels(data), [row["frequency"] or 0.0 for row in data["classes"]], curves, margins["tau"])
-
-
-def _presence_map(data: dict[str, Any]) -> Markup | None:
-    cases = data["cases"]
-    if not cases:
-        return None
-    names = sorted(cases)
-    shares: list[list[float | None]] = []
-    for place, row in enumerate(data["classes"]):
-        per_case: list[float | None] = []
-        for name in names:
-            counts, annotated = cases[name]["counts"], cases[name]["annotated"]
-            unknown = annotated is not None and row["id"] not in annotated
-            per_case.append(None if unknown else counts[place] / max(sum(counts), 1))
-        shares.append(per_case)
-    return presence_map(_labels(data), names, shares)

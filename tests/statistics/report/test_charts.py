@@ -1,36 +1,51 @@
-"""What the charts draw."""
+"""What the charts of one bar per class draw."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
 import pytest
+from pages.svg_parts import elements, in_per_cent, texts
 
-from monai_margincal.statistics.report.charts import drift_chart, frequency_chart, margin_curves, presence_map
+from monai_margincal.statistics.report.charts import cases_chart, drift_chart, frequency_chart
 
 
 def _widths(svg: str, kind: str) -> list[float]:
-    return [float(bar.get("width", "nan")) for bar in ET.fromstring(svg).iter("rect") if bar.get("class") == kind]
-
-
-def _texts(svg: str, kind: str) -> list[str | None]:
-    return [text.text for text in ET.fromstring(svg).iter("text") if text.get("class") == kind]
+    return [in_per_cent(bar, "width") for bar in elements(svg, "rect", kind)]
 
 
 def test_bars_are_logarithmic_and_the_rarest_class_has_one():
-    chart = frequency_chart(["a", "b", "c", "d"], [1.0, 0.1, 0.01, 0.0], [1.0, None, 0.001, 0.0], ["", "", "", "none"])
-    longest, middle, shortest = _widths(chart, "main")
-    assert longest - middle == pytest.approx(middle - shortest, abs=0.11)
-    assert shortest > 0
-    # a share of the cases below the axis is a line at its end
-    assert _widths(chart, "other") == [longest, 1.5]
-    assert _texts(chart, "value")[-1] == "none"
+    chart = frequency_chart(["a", "b", "c", "d"], [1.0, 0.1, 0.01, 0.0], ["", "", "", "none"])
+    assert _widths(chart, "main") == pytest.approx([100, 200 / 3, 100 / 3], abs=0.01)
+    assert texts(chart, "value")[-1] == "none"
+    assert texts(chart, "tick") == ["100", "10", "1", "0.1", "share of all voxels, % (logarithmic)"]
+
+
+def test_tiny_shares_are_counted_per_million():
+    chart = frequency_chart(["a", "b"], [0.9999995, 4.72e-7], ["", ""])
+    assert texts(chart, "tick") == ["1,000,000", "10,000", "100", "1", "of a million voxels (logarithmic)"]
+    assert "e-" not in chart
+
+
+def test_shares_of_the_cases_are_linear():
+    chart = cases_chart(["a", "b", "c", "d"], [1.0, 0.5, 0.0, None], ["4 of 4", "2 of 4", "0 of 4", "0 of 0"])
+    assert _widths(chart, "other") == [100, 50]
+    assert [in_per_cent(line, "x1") for line in elements(chart, "line", "grid")] == [0, 25, 50, 75, 100]
+    assert texts(chart, "tick")[:5] == ["0", "25", "50", "75", "100"]
+    assert texts(chart, "value") == ["4 of 4", "2 of 4", "0 of 4", "0 of 0"]
 
 
 def test_changes_go_both_ways_from_the_middle():
     chart = drift_chart(["up", "down", "gone", "new"], [2.0, 0.5, 0.0, None])
-    assert _widths(chart, "main") == _widths(chart, "other")
-    assert _texts(chart, "value") == ["×2", "×0.5", "vanishes", "absent before"]
+    (up,), (down,) = elements(chart, "rect", "main"), elements(chart, "rect", "other")
+    assert (in_per_cent(up, "x"), in_per_cent(up, "width")) == (50, 50)
+    assert (in_per_cent(down, "x"), in_per_cent(down, "width")) == (0, 50)
+    assert texts(chart, "value") == ["×2", "×0.5", "vanishes", "absent before"]
+    assert texts(chart, "tick")[:3] == ["×0.5", "×1", "×2"]
+
+
+def test_no_change_is_still_a_line():
+    assert _widths(drift_chart(["a"], [1.0]), "main") == [0.4]
 
 
 def test_a_long_name_is_cut_and_whole_in_its_tooltip():
@@ -39,34 +54,3 @@ def test_a_long_name_is_cut_and_whole_in_its_tooltip():
     (label,) = [text for text in root.iter("text") if text.find("title") is not None]
     assert label.text == f"{name[:25]}…"
     assert label.findtext("title") == name
-
-
-@pytest.mark.parametrize("margins", [[0.0, 0.0], [1.0, 0.0]], ids=["no margin", "one class"])
-def test_curves_need_two_classes_and_a_margin(margins):
-    frequencies = [1.0, 0.0] if margins[0] else [0.5, 0.5]
-    assert margin_curves(["a", "b"], frequencies, [(1.0, margins)], 1.0) == ""
-
-
-def test_the_chosen_curve_is_bold():
-    curves = [(0.5, [0.01, 0.1]), (1.0, [0.02, 0.2])]
-    chart = margin_curves(["a", "b"], [0.9, 0.1], curves, 1.0)
-    assert [path.get("class") for path in ET.fromstring(chart).iter("path")] == ["curve", "curve chosen"]
-    assert {"τ = 0.5", "τ = 1"} <= set(_texts(chart, "value"))
-
-
-def test_cells_say_what_is_known():
-    cases = [f"case_{number}" for number in range(4)]
-    chart = presence_map(["a"], cases, [[0.5, 0.0, None, 0.005]])
-    cells = [cell for cell in ET.fromstring(chart).iter("rect") if cell.find("title") is not None]
-    assert [cell.get("class") for cell in cells] == ["main", "absent", "unknown", "main"]
-    assert [cell.get("fill-opacity") for cell in cells] == ["1.00", None, None, "0.68"]
-    assert [cell.findtext("title") for cell in cells] == [
-        "case_0, a: 50 %", "case_1, a: absent", "case_2, a: not annotated", "case_3, a: 0.5 %",
-    ]  # fmt: skip
-
-
-def test_neighbours_share_a_column_where_there_are_many():
-    chart = presence_map(["a"], ["w", "x", "y", "z"], [[0.5, 0.0, None, None]], most_columns=2)
-    tips = [cell.findtext("title") for cell in ET.fromstring(chart).iter("rect") if cell.find("title") is not None]
-    assert tips == ["w ... x, a: 25 %", "y ... z, a: not annotated"]
-    assert _texts(chart, "tick") == ["4 cases in the order of their names, about 2.0 to a column"]

@@ -15,6 +15,7 @@ from pages.browser import needs_browser, pixels, width_needed
 from pages.html_check import parse
 
 from monai_margincal import ClassCounts, class_margins
+from monai_margincal.findings import Finding
 from monai_margincal.palette import PAGE
 from monai_margincal.statistics import scan_labels
 from monai_margincal.statistics.recipe import RECIPES
@@ -127,11 +128,82 @@ def test_scan_brings_findings_geometry_and_readers(tmp_path: Path) -> None:
     assert data["geometry"]["readers"] == {"NIfTI, stream gzip (isal)": 3}
     text = parse(render_report(data)).text
     assert "class 2 occurs in 2 of 3 cases" in text
+    assert "Class 2 is missing in 1 of 3 cases:" in text
     assert "NIfTI, stream gzip (isal)" in text
     assert "1 × 1 × 3" in text
     assert "6 × 5 × 4" in text
     partial = dataclasses.replace(scan, cases=(dataclasses.replace(scan.cases[0], annotated=(0, 1)), *scan.cases[1:]))
     assert "not annotated" in parse(render_report(report_data(partial))).text
+
+
+def _section(page: str, heading: str) -> str:
+    (section,) = [part for part in page.split("<section>") if f"<h2>{heading}</h2>" in part]
+    return section
+
+
+def test_findings_are_grouped_and_what_is_only_to_be_known_is_folded() -> None:
+    findings = [
+        *(Finding("info", "small thing", f"small {number}", (f"info_{number}",)) for number in range(2)),
+        *(Finding("error", "big thing", f"big {number}", (f"error_{number}",)) for number in range(7)),
+        Finding("warning", "middling thing", "middling", tuple(f"warning_{number}" for number in range(9))),
+    ]
+    page = render_report(report_data(COUNTS, findings=findings))
+    assert page.index("<h2>Findings</h2>") < page.index("<h2>How frequent is each class?</h2>")
+    section = _section(page, "Findings")
+    assert re.findall(r"<h3>.*?</h3>", section) == [
+        '<h3><span class="error">error</span> · big thing (7)</h3>',
+        '<h3><span class="warning">warning</span> · middling thing</h3>',
+        '<h3><span class="info">info</span> · small thing (2)</h3>',
+    ]
+    text = " ".join(parse(section.rpartition("</section>")[0]).text.split())
+    assert "and 2 more of this kind" in text
+    assert "and 4 more" in text
+    assert "For information: small thing (2)" in text
+    # what needs a look is open
+    folded = "".join(re.findall(r"<details>.*?</details>", section, re.DOTALL))
+    assert "small 0" in folded
+    assert "middling" not in folded.replace("middling thing", "")
+    assert "big 0" not in folded
+    assert "big 6" in folded
+
+
+def test_counts_alone_have_findings_too() -> None:
+    section = _section(render_report(report_data(ClassCounts([1_000_000, 9000, 5]))), "Findings")
+    assert "From counts alone: the label files were not looked at." in section
+    assert "handful of voxels" in section
+    nothing = _section(render_report(report_data(ClassCounts([90, 10]))), "Findings")
+    assert "Nothing was found." in nothing
+
+
+def test_a_complete_set_has_a_sentence_in_place_of_a_map() -> None:
+    cases = {f"case_{number}": [5, 5] for number in range(30)}
+    section = _section(
+        render_report(report_data(ClassCounts([150, 150], cases=cases))), "Which class occurs in which case?"
+    )
+    assert "Every class occurs in every case." in section
+    assert "<svg" not in section
+    assert "case_0" not in section
+
+
+def test_few_exceptions_are_listed_and_many_are_drawn() -> None:
+    names = ["air", "organ", "lesion"]
+    cases = {f"case_{number:02d}": [5, int(number > 0), int(number > 20)] for number in range(30)}
+    counts = ClassCounts([150, 29, 9], names=names, cases=cases)
+    section = _section(render_report(report_data(counts)), "Which class occurs in which case?")
+    assert "In every case: class 0 air." in section
+    assert re.search(r"Class 1 organ is missing in 1 of 30 cases:\s*<span class=\"file\">case_00</span>", section)
+    assert "Class 2 lesion" not in section
+    drawing = section[section.index("<svg") :]
+    assert "2 lesion" in drawing
+    assert "1 organ" not in drawing
+
+
+def test_no_share_is_written_with_an_exponent() -> None:
+    text = parse(
+        render_report(report_data(ClassCounts([10**9, 472]))).split("<script")[0] + "</main></body></html>"
+    ).text
+    assert "0.472 per million" in text
+    assert not re.search(r"e-?\d+ %", text)
 
 
 def test_files_are_replaced_only_if_they_are_reports(tmp_path: Path) -> None:
@@ -160,10 +232,10 @@ def test_browser_shows_the_page(tmp_path: Path, dark: bool) -> None:
     assert (background.sum() < 100) == dark
     blue = np.array([int(PAGE["main"][dark][at : at + 2], 16) for at in (1, 3, 5)])
     is_bar = np.abs(picture - blue).max(axis=2) <= 2
-    widths = is_bar[150:420].sum(axis=1)
-    # below the legend's swatch: background 93 %, organ 6.5 %, lesion 0.5 %, three bars from long to short
+    widths = is_bar[:500].sum(axis=1)
+    # background 93 %, organ 6.5 %, lesion 0.5 %, three bars from long to short
     runs = np.flatnonzero(np.diff((widths > 0).astype(int)) == 1)
-    longest = [int(widths[start + 1 : start + 11].max()) for start in runs[1:4]]
+    longest = [int(widths[start + 1 : start + 11].max()) for start in runs[:3]]
     assert len(longest) == 3
     assert longest[0] > longest[1] > longest[2] > 10
     text = np.abs(picture - background).max(axis=2) > 100
