@@ -49,9 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     _count(output, patients["training"])
     epochs = demo_bundle.epochs(arguments.steps, len(patients["training"]))
     print(f"2  Train COPLE-Net for {epochs} epochs of {demo_bundle.steps(len(patients['training']))} steps")
-    network = demo_bundle.train(output, patients, epochs, arguments.seed)
+    offsets = demo_bundle.train(output, patients, epochs, arguments.seed)
     print(f"3  Fit the decision on {len(patients['validation'])} other patients")
-    offsets = demo_bundle.fit_decision(output, network)
     if any(offsets.offsets):
         print(f"   added to the logits: {offsets}")
     else:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from ..decisions import ClassOffsets
 from ..samples import sample_dir
 from .demo_patients import CLASS_NAMES, SAMPLES, Patient
 
@@ -32,6 +30,8 @@ _TRAINING: dict[str, Any] = {
     "learning_rate": 2e-3,
     "channels_last": True,
     "cache_rate": 1.0,
+    # of so few patients the largest nodule would otherwise decide for all
+    "train#handlers#0#offsets#pooled": False,
     "train#dataset#progress": False,
     "validate#dataset#progress": False,
 }
@@ -47,8 +47,8 @@ def epochs(wanted_steps: int, patients: int) -> int:
     return math.ceil(wanted_steps / steps(patients))
 
 
-def train(output: Path, patients: dict[str, list[Patient]], epochs: int, seed: int) -> Any:
-    """Train, validate once at the end, and return the workflow with its trained network."""
+def train(output: Path, patients: dict[str, list[Patient]], epochs: int, seed: int) -> ClassOffsets:
+    """Train, validate once at the end, and return the decision that was fitted on the validation patients."""
     from ignite.engine import Events
     from monai.handlers import from_engine
     from tqdm import tqdm
@@ -79,36 +79,7 @@ def train(output: Path, patients: dict[str, list[Patient]], epochs: int, seed: i
 
         workflow.run()
     workflow.finalize()
-    return workflow
-
-
-def fit_decision(output: Path, workflow: Any) -> Any:
-    """Fit the offsets of the classes on the validation patients and write them to ``decision.json``."""
-    from ..decisions import fit_class_offsets
-
-    offsets = fit_class_offsets(
-        _logits_and_labels(workflow.parser),
-        num_classes=len(CLASS_NAMES),
-        # of so few patients the largest nodule would otherwise decide for all
-        pooled=False,
-        class_names=CLASS_NAMES,
-        progress=False,
-    )
-    offsets.to_json(output / "decision.json")
-    return offsets
-
-
-@torch.inference_mode()
-def _logits_and_labels(parser: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    from monai.transforms import Compose
-
-    # of the training, because they turn the label together with the image
-    prepare = Compose(parser.get_parsed_content("train#deterministic_transforms"))
-    inferer = parser.get_parsed_content("validate#inferer")
-    network, device = parser.get_parsed_content("network").eval(), parser.get_parsed_content("device")
-    for item in parser.get_parsed_content("datalist")["validation"]:
-        case = prepare(item)
-        yield inferer(case["image"].to(device)[None], network)[0], case["label"]
+    return ClassOffsets.from_json(output / "models" / "decision.json")
 
 
 def segment(output: Path, patients: list[Patient]) -> dict[str, Path]:
@@ -118,7 +89,6 @@ def segment(output: Path, patients: list[Patient]) -> dict[str, Path]:
         output_dir=str(output / "masks"),
         checkpoint=str(output / "models" / "model.pt"),
         cases=[patient.case for patient in patients],
-        **{"inferer#decide": str(output / "decision.json")},
     )
     workflow.run()
     workflow.finalize()

@@ -53,7 +53,7 @@ def test_every_product_is_there(short_run):
     assert counts.counts.tolist() == [sum(int((label == k).sum()) for label in truth) for k in (0, 1)]
     assert f"{class_margins(counts).negative[1]:.3g}" in result.stdout
     assert "for 1 epochs of 32 steps" in result.stdout
-    assert ClassOffsets.from_json(output / "decision.json").fitted_on["cases"] == 22
+    assert ClassOffsets.from_json(output / "models" / "decision.json").fitted_on["cases"] == 22
     assert (output / "overlay.png").stat().st_size > 50_000
     assert (output / "models" / "model.pt").is_file()
 
