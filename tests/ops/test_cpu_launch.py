@@ -49,7 +49,7 @@ def test_any_number_of_classes_and_voxels(classes, voxels, runs):
 @pytest.mark.parametrize("with_margin", [False, True])
 def test_other_sums(squared, with_margin):
     logits, labels, values = torch.randn(2, 5, 700), torch.randint(0, 5, (2, 700)), terms(5)
-    options = {"squared": squared, "with_margin": with_margin}
+    options = {"squared": squared, "with_margin": with_margin, "incoming": -2.5}
     found = sums_and_gradient("compiled", logits, labels, values, **options)
     expected = sums_and_gradient("eager", logits, labels, values, **options)
     torch.testing.assert_close(found, expected, rtol=5e-6, atol=2e-6)
