@@ -9,6 +9,7 @@ from PIL import Image
 
 from monai_margincal.cli import main
 from monai_margincal.datasets import frames_datalist, split_datalist
+from monai_margincal.statistics import count_labels
 from tests.shared import SHARED, needs_shared
 
 
@@ -31,6 +32,16 @@ def test_the_sequences_of_a_real_film():
     groups = [{item["group"] for item in part} for part in parts.values()]
     assert all(groups)
     assert sum(map(len, groups)) == len(set.union(*groups)) == 8
+
+
+@needs_shared
+def test_the_pixels_of_a_real_film_are_counted_without_void():
+    counts = count_labels(
+        frames_datalist(SHARED / "data" / "vocalfolds"), num_classes=7, ignore_index=0, progress=False
+    )
+    # those of the data's own description; 191 frames of 256 x 256
+    assert counts.counts.tolist() == [0, 4760654, 3169202, 1282940, 49415, 2163558, 638110]
+    assert counts.ignored == 453497 == 191 * 256 * 256 - counts.total
 
 
 def test_a_list_by_sequence(root, capsys):
