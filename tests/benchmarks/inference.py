@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
 import json
 import platform
 import resource
@@ -154,6 +155,8 @@ def end_to_end(device_name: str, scan: Path, features: list[int], lung_crop: boo
             "lung_crop": lung_crop,
         }
     )
+    if importlib.util.find_spec("itk") is None:  # it reads DICOM series, and the scan is a NIfTI file
+        parser.update({"preprocessing#transforms#0#reader": ["monai_margincal.transforms.NiftiReader"]})
     before, inferer, after, network = (
         parser.get_parsed_content(name) for name in ("preprocessing", "inferer", "postprocessing", "network")
     )

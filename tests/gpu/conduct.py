@@ -30,6 +30,7 @@ from gpu import results as found
 from gpu.parts import Part, Step, parts
 
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Warning|OutOfMemory\w*): ")
+_CHAINED = "The above exception was the direct cause of the following exception:"
 _LONGEST_REASON = 300
 
 
@@ -47,10 +48,16 @@ class _Running:
 
 
 def reason_in(log: str) -> str:
-    """The line of a log that says why: the last exception's, or else the last line."""
+    """The line of a log that says why: the last exception's and the first one's behind it, or else the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    errors = [line for line in lines if _EXCEPTION.match(line)]
-    return ([*lines, *errors] or ["it wrote nothing"])[-1][:_LONGEST_REASON]
+    why = ([*lines, *_exceptions(lines)] or ["it wrote nothing"])[-1]
+    if _CHAINED in lines and (first := _exceptions(lines[: lines.index(_CHAINED)])):
+        why = f"{why[: _LONGEST_REASON // 2]} <- {first[-1]}"
+    return why[:_LONGEST_REASON]
+
+
+def _exceptions(lines: list[str]) -> list[str]:
+    return [line for line in lines if _EXCEPTION.match(line)]
 
 
 def _ended_because(code: int, log: str) -> str:
