@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
 import math
 import platform
 import sys
@@ -47,6 +48,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "recipe, cudnn_benchmark": {"initialize#0#cudnn_benchmark": True},
     "recipe, compile": {"train#trainer#compile": True},
 }
+#: nothing is read here; ITK, which reads DICOM, may be absent
+WITHOUT_ITK = {"train#loading#0#reader": ["monai_margincal.transforms.NiftiReader"]}
 FIELDS = [
     "machine",
     "device",
@@ -79,7 +82,7 @@ class Contender:
             output_dir=str(folder),
             ckpt_dir=str(folder),
             class_counts=[990_000, 10_000],
-            **{**keys, **WAYS[way]},
+            **{**keys, **WAYS[way], **(WITHOUT_ITK if importlib.util.find_spec("itk") is None else {})},
         )
         if way == REFERENCE:
             self.step = _plain_step(workflow.parser)
