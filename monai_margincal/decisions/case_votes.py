@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -13,8 +13,8 @@ __all__ = ["GRID", "CaseVotes"]
 GRID = torch.from_numpy(np.arange(-40, 41) / 10).float()
 _LARGEST = float(GRID[-1])
 
-#: Blocks of so many bytes are kept. The C library takes memory for pieces above 32 MiB from the system and gives it back; kept
-#: in many smaller ones, between temporaries, the same numbers took twice their size.
+#: Rows are kept in blocks of so many bytes, made before they are filled: the C library takes pieces above 32 MiB from the system
+#: and gives them back. Small pieces that stay between large ones that come and go cost several times their size.
 _BLOCK = 64 << 20
 #: rows that are looked at together
 _ROWS = 1 << 18
@@ -44,14 +44,15 @@ class CaseVotes:
         self.weight = weight
         self.fixed = torch.zeros(num_classes, num_classes, dtype=torch.int64, device="cpu")
         self._blocks: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self._loose: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._open: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._filled = 0
         self._largest = torch.zeros_like(self.fixed)
         self._movable = 0
 
     @property
     def num_bytes(self) -> int:
         """Memory of what is kept."""
-        return _num_bytes(self._blocks) + _num_bytes(self._loose)
+        return sum(4 * logits.numel() + 2 * truth.numel() for logits, truth in self._pieces())
 
     @property
     def signature(self) -> tuple[int, ...]:
@@ -77,7 +78,7 @@ class CaseVotes:
         kept = found[-self._movable % self.weight :: self.weight]
         self._movable += len(found)
         if len(kept):
-            self._keep(logits[:, kept].T.contiguous().cpu(), truth[kept].to(torch.int16).cpu())
+            self._keep(logits[:, kept].T.cpu(), truth[kept].cpu())
 
     def add_background(self, truth_counts: torch.Tensor) -> None:
         """Count voxels without logits, which are background whatever the offsets: those outside of the region looked at.
@@ -89,15 +90,16 @@ class CaseVotes:
 
     def thin(self) -> None:
         """Keep every second of the voxels that can move, each of which then stands for twice as many."""
-        left = [*self._blocks, *self._loose][::-1]
-        self._blocks, self._loose = [], []
+        is_closed, left = self._open is None, self._pieces()[::-1]
+        self._blocks, self._open = [], None
         before = 0
         while left:  # one block after the other, so that the old and the new are never both there
             logits, truth = left.pop()
             first = before % 2
             before += len(truth)
-            if len(truth) > first:
-                self._keep(logits[first::2].clone(), truth[first::2].clone())
+            self._keep(logits[first::2], truth[first::2])
+        if is_closed:
+            self.close()
         self.weight *= 2
 
     def confusion(self, offsets: Sequence[float]) -> np.ndarray:
@@ -127,22 +129,39 @@ class CaseVotes:
         confusion[:, k] = won.sum(1)  # the rival is never k
         return (self.fixed + self.weight * confusion.movedim(-1, 0)).numpy()
 
+    def close(self) -> None:
+        """Give back the memory that was set aside for more voxels."""
+        if self._open is not None:
+            self._blocks.append((self._open[0][: self._filled].clone(), self._open[1][: self._filled].clone()))
+            self._open = None
+
     def _keep(self, logits: torch.Tensor, truth: torch.Tensor) -> None:
-        self._loose.append((logits, truth))
-        if _num_bytes(self._loose) >= _BLOCK:
-            self._blocks.append(
-                (torch.cat([rows for rows, _ in self._loose]), torch.cat([one for _, one in self._loose]))
-            )
-            self._loose = []
+        done = 0
+        while done < len(truth):
+            if self._open is None:
+                size = max(1, _BLOCK // (4 * self.num_classes + 2))
+                rows = torch.empty(size, self.num_classes, dtype=torch.float32, device="cpu")
+                self._open, self._filled = (rows, torch.empty(size, dtype=torch.int16, device="cpu")), 0
+            rows, ones = self._open
+            some = min(len(truth) - done, len(ones) - self._filled)
+            rows[self._filled : self._filled + some] = logits[done : done + some]
+            ones[self._filled : self._filled + some] = truth[done : done + some]
+            self._filled += some
+            done += some
+            if self._filled == len(ones):
+                self._blocks.append(self._open)
+                self._open = None
+
+    def _pieces(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """What is kept, in order."""
+        if self._open is None:
+            return list(self._blocks)
+        return [*self._blocks, (self._open[0][: self._filled], self._open[1][: self._filled])]
 
     def _rows(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        for logits, truth in (*self._blocks, *self._loose):
+        for logits, truth in self._pieces():
             for start in range(0, len(truth), _ROWS):
                 yield logits[start : start + _ROWS], truth[start : start + _ROWS].long()
-
-
-def _num_bytes(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> int:
-    return sum(4 * logits.numel() + 2 * truth.numel() for logits, truth in blocks)
 
 
 def _first_win(own: torch.Tensor, rival: torch.Tensor, wins_ties: torch.Tensor) -> torch.Tensor:

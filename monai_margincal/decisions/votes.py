@@ -71,6 +71,7 @@ class Votes:
             case.add(some, classes)
             while self.num_bytes > MOST_BYTES:
                 self.thin()
+        case.close()
         if inside.numel() < truth.numel():
             for sign, part in ((1, _plain(truth)), (-1, inside)):
                 for classes in label_slabs(part, self.num_classes, self.ignore_index, where=where):

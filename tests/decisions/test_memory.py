@@ -51,5 +51,5 @@ def test_whole_scans(classes, cases):
     grown, voxels, one_in = map(int, done.stdout.split())
     assert voxels == pytest.approx(cases * 512 * 512 * 300, rel=0.001)
     assert one_in > 1
-    # a block of 64 MiB that is put together from its parts, and a few slabs of 14 MiB
+    # while they are thinned, a block of 64 MiB more; and a few slabs of 14 MiB
     assert grown < kept + (400 << 20), f"{grown / 2**20:.0f} MiB"
