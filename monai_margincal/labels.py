@@ -22,7 +22,7 @@ def class_labels(
     num_classes: int,
     ignore_index: int | None = None,
     *,
-    names: str = "",
+    classes_in_messages: str = "",
     check: bool = True,
     where: str = "target",
     advice: str = "",
@@ -33,7 +33,7 @@ def class_labels(
         target: class indices of any shape and any real dtype.
         num_classes: C; allowed are 0 ... C - 1.
         ignore_index: label of the ignored voxels, or None.
-        names: what the classes are called, for messages.
+        classes_in_messages: what the classes are called, for messages.
         check: False for a target that has been checked before; then nothing waits for the device, and any undeclared label
             that remains is brought into the range of the classes.
         where: what messages call the target, for example its file.
@@ -64,7 +64,7 @@ def class_labels(
     if target.is_floating_point():
         broken = labels.to(target.dtype) != target
         if bool(broken.any()):
-            expected = expected_classes(range(num_classes), ignore_index, names)
+            expected = expected_classes(range(num_classes), ignore_index, classes_in_messages)
             values = target[broken].double().unique().tolist()
             raise ValueError(_advised(not_integers(where, values, expected), advice))
     if valid is not None:
@@ -75,19 +75,19 @@ def class_labels(
         found = [value for value in labels.unique().tolist() if not 0 <= value < num_classes]
         if not advice and found == [255] and ignore_index is None:
             advice = "A mask of 0 and 255 has to be divided by 255 first; ignore_index=255 leaves such voxels out."
-        expected = expected_classes(range(num_classes), ignore_index, names)
+        expected = expected_classes(range(num_classes), ignore_index, classes_in_messages)
         raise ValueError(_advised(undeclared_labels(where, found, expected), advice))
     return labels, valid
 
 
-def expected_classes(ids: Sequence[int], ignore_index: int | None = None, names: str = "") -> str:
+def expected_classes(ids: Sequence[int], ignore_index: int | None = None, classes_in_messages: str = "") -> str:
     """What messages say about which labels are allowed.
 
     Example:
-        >>> expected_classes(range(2), ignore_index=255, names="0 background, 1 lesion")
+        >>> expected_classes(range(2), ignore_index=255, classes_in_messages="0 background, 1 lesion")
         'class ids [0, 1] (0 background, 1 lesion) or the ignored value 255'
     """
-    text = f"class ids [{_shortened(ids)}]" + (f" ({names})" if names else "")
+    text = f"class ids [{_shortened(ids)}]" + (f" ({classes_in_messages})" if classes_in_messages else "")
     return text if ignore_index is None else f"{text} or the ignored value {ignore_index}"
 
 

@@ -86,7 +86,7 @@ def test_no_voxel_is_no_mistake():
 
 def test_messages_name_the_place_and_end_with_advice():
     with pytest.raises(ValueError, match=r"^case\.nii: .* \(0 a, 1 b\)\. Look again\.$"):
-        class_labels(torch.tensor([2]), 2, names="0 a, 1 b", where="case.nii", advice="Look again.")
+        class_labels(torch.tensor([2]), 2, classes_in_messages="0 a, 1 b", where="case.nii", advice="Look again.")
     with pytest.raises(ValueError, match=r"A mask of 0 and 255 has to be divided by 255 first"):
         class_labels(torch.tensor([0, 255]), 2)
 

@@ -98,7 +98,7 @@ class _MarginCalibrationOverlapLoss(_Loss):
                 ignore_index=margin.ignore_index,
                 reduction=reduction,
                 only_indices=margin.to_onehot_y,
-                names=margin.classes_in_messages,
+                classes_in_messages=margin.classes_in_messages,
                 backend=margin.backend,
                 squared=squared,
                 minimum=minimum,

@@ -228,7 +228,7 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
                 ignore_index=self.ignore_index,
                 reduction=reduction,
                 only_indices=self.to_onehot_y,
-                names=self.classes_in_messages,
+                classes_in_messages=self.classes_in_messages,
                 backend=self.backend,
             )
         return self.over_ranks(loss, valid)

@@ -42,7 +42,7 @@ def margin_calibration(
     ignore_index: int | None = None,
     reduction: str = "mean",
     only_indices: bool = False,
-    names: str = "",
+    classes_in_messages: str = "",
     backend: str = "auto",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Margin-calibrated log-loss, with margins and weights as tensors that may change between calls.
@@ -69,7 +69,7 @@ def margin_calibration(
         ignore_index: label of voxels that do not count.
         reduction: "mean" (over valid voxels, summed over classes), "sum", or "none".
         only_indices: refuse targets with one value per class.
-        names: what the classes are called, for messages.
+        classes_in_messages: what the classes are called, for messages.
         backend: "triton" for the GPU kernels of `triton_kernels`, "eager" for plain tensor operations, "auto" for the
             kernels wherever they can run, on a CPU for those of `cpu_launch`; the environment variable MARGINCAL_KERNEL says
             what "auto" is.
@@ -103,7 +103,7 @@ def margin_calibration(
         ignore_index=ignore_index,
         reduction=reduction,
         only_indices=only_indices,
-        names=names,
+        classes_in_messages=classes_in_messages,
         backend=backend,
     )
     if transforms_at_work():
@@ -193,7 +193,7 @@ def _operator(
     ignore_index: int | None,
     reduction: str,
     only_indices: bool,
-    names: str,
+    classes_in_messages: str,
     backend: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
@@ -203,7 +203,7 @@ def _operator(
         ignore_index=ignore_index,
         reduction=reduction,
         only_indices=only_indices,
-        names=names,
+        classes_in_messages=classes_in_messages,
         backend=backend,
     )
     return forward_pass(input, target, tensors, class_mask, options=options)
@@ -225,7 +225,7 @@ def _operator_backward(
     ignore_index: int | None,
     reduction: str,
     only_indices: bool,
-    names: str,
+    classes_in_messages: str,
     backend: str,
 ) -> torch.Tensor:
     tensors = (margin_negative, margin_positive, negative_weight, positive_weight)
@@ -235,7 +235,7 @@ def _operator_backward(
         ignore_index=ignore_index,
         reduction=reduction,
         only_indices=only_indices,
-        names=names,
+        classes_in_messages=classes_in_messages,
         backend=backend,
     )
     return backward_pass(input, target, tensors, class_mask, options=options, grad_loss=grad_loss, valid=valid)

@@ -42,7 +42,7 @@ def margin_overlap(
     ignore_index: int | None = None,
     reduction: str = "mean",
     only_indices: bool = False,
-    names: str = "",
+    classes_in_messages: str = "",
     backend: str = "auto",
     squared: bool = False,
     minimum: bool = False,
@@ -66,7 +66,7 @@ def margin_overlap(
         ignore_index: likewise.
         reduction: of the margin loss, "mean" or "sum".
         only_indices: likewise.
-        names: likewise.
+        classes_in_messages: likewise.
         backend: likewise.
         squared: squares of probabilities and labels in the last two sums.
         minimum: for targets with one value per class, the smaller of probability and label instead of their product.
@@ -99,7 +99,7 @@ def margin_overlap(
         ignore_index=ignore_index,
         reduction=reduction,
         only_indices=only_indices,
-        names=names,
+        classes_in_messages=classes_in_messages,
         backend=backend,
         squared=squared,
         minimum=minimum,
@@ -221,7 +221,7 @@ def _overlap_operator(
     ignore_index: int | None,
     reduction: str,
     only_indices: bool,
-    names: str,
+    classes_in_messages: str,
     backend: str,
     squared: bool,
     minimum: bool,
@@ -234,7 +234,7 @@ def _overlap_operator(
         ignore_index=ignore_index,
         reduction=reduction,
         only_indices=only_indices,
-        names=names,
+        classes_in_messages=classes_in_messages,
         backend=backend,
         squared=squared,
         minimum=minimum,
@@ -261,7 +261,7 @@ def _overlap_operator_backward(
     ignore_index: int | None,
     reduction: str,
     only_indices: bool,
-    names: str,
+    classes_in_messages: str,
     backend: str,
     squared: bool,
     minimum: bool,
@@ -274,7 +274,7 @@ def _overlap_operator_backward(
         ignore_index=ignore_index,
         reduction=reduction,
         only_indices=only_indices,
-        names=names,
+        classes_in_messages=classes_in_messages,
         backend=backend,
         squared=squared,
         minimum=minimum,

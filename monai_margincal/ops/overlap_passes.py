@@ -25,7 +25,7 @@ class OverlapOptions(NamedTuple):
     ignore_index: int | None
     reduction: str
     only_indices: bool
-    names: str
+    classes_in_messages: str
     backend: str
     squared: bool
     minimum: bool
@@ -40,7 +40,7 @@ class OverlapOptions(NamedTuple):
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             only_indices=self.only_indices,
-            names=self.names,
+            classes_in_messages=self.classes_in_messages,
             backend=self.backend,
         )
 
@@ -78,7 +78,7 @@ def overlap_forward_pass(
             ClassTerms(*tensors),
             overlap=options.form,
             with_margin=options.with_margin,
-            names=options.names,
+            classes_in_messages=options.classes_in_messages,
             **_for_overlap_kernels(class_mask, options),
         )
     dtype = compute_dtype(input)

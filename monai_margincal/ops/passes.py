@@ -40,7 +40,7 @@ class Options(NamedTuple):
     ignore_index: int | None
     reduction: str
     only_indices: bool
-    names: str
+    classes_in_messages: str
     backend: str
 
 
@@ -64,7 +64,7 @@ def forward_pass(
             input,
             with_channel(input, target),
             ClassTerms(*tensors),
-            names=options.names,
+            classes_in_messages=options.classes_in_messages,
             **_for_kernels(class_mask, options),
         )
     target, form, terms = prepared(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
@@ -184,7 +184,11 @@ def prepared(
             negative_weight=terms.negative_weight * foreground, positive_weight=terms.positive_weight * foreground
         )
     form = TargetForm(
-        holds_indices, num_classes, ignore_index=options.ignore_index, class_mask=class_mask, names=options.names
+        holds_indices,
+        num_classes,
+        ignore_index=options.ignore_index,
+        class_mask=class_mask,
+        classes_in_messages=options.classes_in_messages,
     )
     return with_channel(input, target), form, terms
 

@@ -209,7 +209,7 @@ def kernel_forward(
     include_background: bool,
     base_e: bool,
     reduction: str,
-    names: str = "",
+    classes_in_messages: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Loss and number of valid voxels; undeclared labels make the loss NaN, and the next call raises for them.
 
@@ -222,7 +222,7 @@ def kernel_forward(
         include_background: if False, the terms of class 0 are left out.
         base_e: natural logarithm instead of base 2.
         reduction: "none", "mean" or "sum".
-        names: what the classes are called, for messages.
+        classes_in_messages: what the classes are called, for messages.
 
     Raises:
         ValueError: an earlier call, expecting the same labels on this device, has met undeclared ones.
@@ -233,7 +233,7 @@ def kernel_forward(
     )
     (programs,) = common.grid
     device, num_classes = input.device, common.options["C"]
-    report = report_and_raise_earlier(device, num_classes, ignore_index, names)
+    report = report_and_raise_earlier(device, num_classes, ignore_index, classes_in_messages)
     sums = torch.empty(programs, dtype=torch.float32, device=device)
     counts = torch.empty(4 * programs, dtype=torch.int64, device=device)
     loss = torch.empty((), dtype=torch.float32, device=device)
@@ -324,10 +324,10 @@ _REPORTS: dict[tuple[torch.device, str], torch.Tensor] = {}
 
 
 def report_and_raise_earlier(
-    device: torch.device, num_classes: int, ignore_index: int | None, names: str
+    device: torch.device, num_classes: int, ignore_index: int | None, classes_in_messages: str
 ) -> torch.Tensor:
     """Where the kernels are to report undeclared labels; raises for those that an earlier call has reported there."""
-    key = (device, _expectation(num_classes, ignore_index, names))
+    key = (device, _expectation(num_classes, ignore_index, classes_in_messages))
     if key not in _REPORTS:
         _REPORTS[key] = torch.zeros(3, dtype=torch.int64, device="cpu", pin_memory=device.type == "cuda")
     _raise_if_reported(*key)
@@ -335,9 +335,9 @@ def report_and_raise_earlier(
 
 
 @functools.cache
-def _expectation(num_classes: int, ignore_index: int | None, names: str) -> str:
+def _expectation(num_classes: int, ignore_index: int | None, classes_in_messages: str) -> str:
     # needed at every call, which must not wait for a sentence to be put together
-    return expected_classes(range(num_classes), ignore_index, names)
+    return expected_classes(range(num_classes), ignore_index, classes_in_messages)
 
 
 def raise_for_undeclared_labels(device: torch.device | None = None) -> None:

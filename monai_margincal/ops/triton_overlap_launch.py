@@ -33,7 +33,7 @@ def kernel_overlap_forward(
     include_background: bool,
     base_e: bool,
     reduction: str,
-    names: str = "",
+    classes_in_messages: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Margin loss, number of valid voxels, sums (B, 3, C) and valid voxels per case; arguments as for `kernel_forward`.
 
@@ -48,7 +48,7 @@ def kernel_overlap_forward(
         include_background: if False, the terms of class 0 are left out of the loss.
         base_e: natural logarithm instead of base 2.
         reduction: "mean" or "sum".
-        names: what the classes are called, for messages.
+        classes_in_messages: what the classes are called, for messages.
 
     Raises:
         ValueError: an earlier call, expecting the same labels on this device, has met undeclared ones.
@@ -65,7 +65,7 @@ def kernel_overlap_forward(
     )
     (programs,) = common.grid
     device, num_classes = input.device, common.options["C"]
-    report = report_and_raise_earlier(device, num_classes, ignore_index, names)
+    report = report_and_raise_earlier(device, num_classes, ignore_index, classes_in_messages)
     losses = torch.empty(programs, dtype=torch.float32, device=device)
     counts = torch.empty(4 * programs, dtype=torch.int64, device=device)
     parts = torch.empty(input.shape[0], common.blocks, 3, num_classes, dtype=torch.float32, device=device)

@@ -34,7 +34,7 @@ class TargetForm(NamedTuple):
     num_classes: int
     ignore_index: int | None = None
     class_mask: torch.Tensor | None = None
-    names: str = ""
+    classes_in_messages: str = ""
 
 
 def count_valid(logits: torch.Tensor, target: torch.Tensor, form: TargetForm) -> int:
@@ -110,7 +110,7 @@ def read_target(
     part = target[block].flatten(2) if target.ndim > 2 else target[block].unsqueeze(-1)
     classes, ignore_index = form.num_classes, form.ignore_index
     if form.holds_indices:
-        labels, valid = class_labels(part, classes, ignore_index, names=form.names)
+        labels, valid = class_labels(part, classes, ignore_index, classes_in_messages=form.classes_in_messages)
     else:
         labels, valid = soft_labels(part, classes, ignore_index, torch.promote_types(part.dtype, torch.float32))
     if form.class_mask is not None:

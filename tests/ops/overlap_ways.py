@@ -22,7 +22,7 @@ def sums_and_gradient(way: str, logits: torch.Tensor, target, values, *, incomin
         "ignore_index": None,
         "reduction": "mean",
         "only_indices": False,
-        "names": "",
+        "classes_in_messages": "",
         "backend": {"compiled": "auto", "triton": "triton"}.get(way, "eager"),
         "squared": False,
         "minimum": False,

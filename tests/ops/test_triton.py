@@ -164,7 +164,7 @@ class TestUndeclaredLabels:
         labels = torch.randint(0, 3, (1, 600)).to(dtype)
         labels[0, 5], labels[0, 599] = value, value
         values = terms(3)
-        loss, valid = margin_calibration(logits, labels, *values, backend="triton", names="0 a, 1 b, 2 c")
+        loss, valid = margin_calibration(logits, labels, *values, backend="triton", classes_in_messages="0 a, 1 b, 2 c")
         assert loss.isnan()
         assert valid == 598
         loss.backward()
@@ -177,8 +177,10 @@ class TestUndeclaredLabels:
             rf"earlier call on cpu: found the label value\(s\) {value} in 2 voxel\(s\).*\[0, 1, 2\] \(0 a, 1 b, 2 c\)"
         )
         with pytest.raises(ValueError, match=message):
-            margin_calibration(logits, right, *values, backend="triton", names="0 a, 1 b, 2 c")
-        again, _ = margin_calibration(logits, right, *values, backend="triton", names="0 a, 1 b, 2 c")  # said once
+            margin_calibration(logits, right, *values, backend="triton", classes_in_messages="0 a, 1 b, 2 c")
+        again, _ = margin_calibration(
+            logits, right, *values, backend="triton", classes_in_messages="0 a, 1 b, 2 c"
+        )  # said once
         assert torch.isfinite(again)
 
     @pytest.mark.parametrize("value", [0.5, torch.nan, torch.inf, -torch.inf, 1e30])

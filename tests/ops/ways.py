@@ -43,7 +43,7 @@ def loss_and_gradient(way: str, logits: torch.Tensor, target, values, *, incomin
             options.get("ignore_index"),
             options.get("reduction", "mean"),
             options.get("only_indices", False),
-            options.get("names", ""),
+            options.get("classes_in_messages", ""),
             backend,
         )
     else:
