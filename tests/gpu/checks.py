@@ -182,17 +182,20 @@ def _named(loss: torch.nn.Module) -> Iterator[None]:
 
 def compounds(setting: Setting) -> int:
     """The losses as they are used, against themselves in double precision on the CPU."""
-    side = 5 if setting.small else 64
-    logits, labels = _problem(setting, 2, 3, side, side)
-    counts = [900, 90, 10]
-    for loss, exact in zip(_losses(counts), _losses(counts, "eager"), strict=True):
-        with _named(loss):
-            value, gradient = _value_and_gradient(loss.to(setting.device), logits, labels)
-            expected, slopes = _value_and_gradient(exact.double(), logits.cpu().double(), labels.cpu())
-            torch.testing.assert_close(value.cpu().double(), expected, rtol=1e-5, atol=0)
-            allowed = 1e-5 * float(slopes.abs().max())
-            torch.testing.assert_close(gradient.cpu().double(), slopes, rtol=1e-4, atol=allowed)
-    return 3
+    # both sides of the number from which on the gradient is corrected in memory
+    numbers = (3,) if setting.small else (2, 3, 8, 9, 33)
+    side = 5 if setting.small else 48
+    for classes in numbers:
+        logits, labels = _problem(setting, 2, classes, side, side)
+        counts = [10 ** (6 - k % 4) for k in range(classes)]
+        for loss, exact in zip(_losses(counts), _losses(counts, "eager"), strict=True):
+            with _named(loss):
+                value, gradient = _value_and_gradient(loss.to(setting.device), logits, labels)
+                expected, slopes = _value_and_gradient(exact.double(), logits.cpu().double(), labels.cpu())
+                torch.testing.assert_close(value.cpu().double(), expected, rtol=1e-5, atol=0)
+                allowed = 1e-5 * float(slopes.abs().max())
+                torch.testing.assert_close(gradient.cpu().double(), slopes, rtol=1e-4, atol=allowed)
+    return 3 * len(numbers)
 
 
 def determinism(setting: Setting) -> int:

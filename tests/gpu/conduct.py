@@ -83,15 +83,19 @@ class Conductor:
         found.save(self.folder, self.results)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
             try:
-                for part in chosen:
-                    self._run_part(part, Path(work))
+                begun = time.monotonic()
+                spare = sum(part.seconds for part in chosen)
+                for index, part in enumerate(chosen):
+                    # all that the parts to come do not need: earlier ones may have been quick, later ones cannot run
+                    later = sum(other.seconds for other in chosen[index + 1 :] if not missing(other))
+                    self._run_part(part, Path(work), begun + spare - later)
             except Stopped as stop:
                 self._end_all(str(stop))
                 found.save(self.folder, self.results)
         states = [self.results["parts"][part.name]["status"] for part in chosen]
         return all(state in (found.PASSED, found.LEFT_OUT) for state in states)
 
-    def _run_part(self, part: Part, work: Path) -> None:
+    def _run_part(self, part: Part, work: Path, end: float) -> None:
         record = self.results["parts"][part.name]
         absent = missing(part)
         if absent:
@@ -101,7 +105,7 @@ class Conductor:
             begun = time.monotonic()
             record |= {"status": found.FAILED, "reason": "it did not come to its end"}
             self._part, self._record = part, record
-            self._run_steps(work / part.name, begun + part.seconds)
+            self._run_steps(work / part.name, begun, end)
             wrong = [step["reason"] for step in record["steps"] if step["status"] != found.PASSED]
             state = found.FAILED if wrong else found.PASSED
             record |= {"status": state, "reason": "; ".join(wrong)}
@@ -109,9 +113,9 @@ class Conductor:
         found.save(self.folder, self.results)
         print(f"{part.name}: {record['status']} {record['reason']}".rstrip(), flush=True)
 
-    def _run_steps(self, work: Path, end: float) -> None:
+    def _run_steps(self, work: Path, begun: float, end: float) -> None:
         waiting = list(self._part.steps)
-        limit = f"the {self._part.seconds:g} s of the part are over"
+        limit = f"the {end - begun:.0f} s of the part are over"
         while waiting or self._running:
             while waiting and len(self._running) < self._part.at_once:
                 step = waiting.pop(0)

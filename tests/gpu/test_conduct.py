@@ -98,6 +98,16 @@ def test_the_time_of_a_part_ends_with_all_its_processes(tmp_path, monkeypatch):
     assert _is_gone(int((tmp_path / "pid").read_text()))
 
 
+def test_time_that_is_left_goes_to_the_next_part(tmp_path):
+    """Of parts that were quick, and of those that cannot run."""
+    slow = step("time.sleep(3); row('good,1')")
+    absent = Part("absent", 60, (step(GOOD),), needs=("no_such_package",), optional=True)
+    passed, _ = conducted(tmp_path, Part("quick", 60, (step(GOOD),)), Part("slow", 0.1, (slow,)))
+    assert passed
+    (tmp_path / "second").mkdir()
+    assert conducted(tmp_path / "second", Part("slow", 0.1, (slow,)), absent)[0]
+
+
 def _is_gone(process: int) -> bool:
     """Ended, though perhaps not yet taken notice of by whoever is its parent now."""
     for _ in range(100):
