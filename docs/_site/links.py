@@ -43,6 +43,7 @@ def page_of(file: Path) -> Path:
         return DOCS / "index.md"
     if parts == ("CHANGELOG.md",):
         return DOCS / "reference" / "changelog.md"
-    if len(parts) == 4 and parts[0] == "bundles" and parts[2:] == ("docs", "README.md"):
-        return DOCS / "reference" / "bundles" / f"{parts[1]}.md"
+    if len(parts) == 4 and parts[0] == "bundles" and parts[2] == "docs" and file.suffix == ".md":
+        name = parts[1] if file.stem == "README" else f"{parts[1]}_{file.stem}"
+        return DOCS / "reference" / "bundles" / f"{name}.md"
     return file

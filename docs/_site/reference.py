@@ -30,7 +30,9 @@ def write_reference(folder: Path) -> None:
     for room, names in _public_names():
         pages[f"python/{room}.md"] = _room(room, names)
     for bundle in sorted(path.parents[1] for path in ROOT.glob("bundles/*/configs/metadata.json")):
-        pages[f"bundles/{bundle.name}.md"] = _bundle(bundle)
+        for page in sorted((bundle / "docs").glob("*.md")):
+            text = _bundle(bundle) if page.stem == "README" else _as_page(page)
+            pages[f"bundles/{page_of(page).name}"] = text
     for name, text in pages.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

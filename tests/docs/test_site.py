@@ -61,6 +61,7 @@ def test_every_key_of_a_bundle_is_in_its_table(reference: dict[str, str], bundle
         ("docs/study/README.md", "../../README.md#limits", "../index.md#limits"),
         ("docs/index.md", "method.md", "method.md"),
         ("docs/index.md", f"../bundles/{BUNDLE}/docs/README.md", f"reference/bundles/{BUNDLE}.md"),
+        (f"bundles/{BUNDLE}/docs/README.md", "nodules.md", f"../../../docs/reference/bundles/{BUNDLE}_nodules.md"),
         ("docs/index.md", "https://monai.io", "https://monai.io"),
         ("docs/index.md", "#here", "#here"),
         ("docs/index.md", "missing.md", "missing.md"),
