@@ -9,7 +9,6 @@ import numpy as np
 
 from ..counting.class_counts import ClassCounts
 from ..findings import Finding
-from ..margins import class_margins
 
 #: A case is a size outlier if it holds more than this share of a class's voxels ...
 _MOST = 0.5
@@ -65,6 +64,8 @@ def _outliers(counts: ClassCounts, places: Mapping[str, str]) -> Iterable[Findin
 
 
 def _handfuls(counts: ClassCounts, places: Mapping[str, str]) -> Iterable[Finding]:
+    from ..margins import class_margins  # needs torch, which counting files does without
+
     try:
         with warnings.catch_warnings():
             # an absent class is a finding of its own
