@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,18 @@ def naming_files(
             message = f"{', '.join(names)}: {failed}: {message}"
         missing = raises is ValueError and kind == FileNotFoundError.__name__
         raise (FileNotFoundError if missing else raises)(message) from error
+
+
+def some_of(names: Iterable[str], at_most: int) -> str:
+    """A list of names that stays readable when there are hundreds.
+
+    Example:
+        >>> some_of(["a", "b", "c", "d"], at_most=2)
+        'a, b and 2 more'
+    """
+    listed = list(names)
+    rest = len(listed) - at_most
+    return ", ".join(listed[:at_most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _names(files: Any) -> tuple[str, ...]:

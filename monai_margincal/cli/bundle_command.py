@@ -44,6 +44,22 @@ def bundle_root(name: str) -> Path:
     return folder.absolute() if (folder / "configs").is_dir() else Path(bundle_dir(name))
 
 
+def key_and_value(text: str, argument: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``; dashes before the key, as on MONAI's command line, are left away.
+
+    Raises:
+        ValueError: the text has another form; the message names the argument that it came with.
+
+    Example:
+        >>> key_and_value("--loss#tau=2", "--set")
+        ('loss#tau', '2')
+    """
+    key, equals, value = text.lstrip("-").partition("=")
+    if not equals or not key:
+        raise ValueError(f"{argument}: found {text!r}, expected KEY=VALUE")
+    return key, value
+
+
 def run_bundle(
     root: Path, configs: Sequence[str], keys: Mapping[str, str], settings: Sequence[str], *, is_dry: bool = False
 ) -> None:
@@ -62,9 +78,7 @@ def run_bundle(
     """
     flags = {"bundle_root": str(root), **keys}
     for setting in settings:
-        key, equals, value = setting.lstrip("-").partition("=")
-        if not equals or not key:
-            raise ValueError(f"--set: found {setting!r}, expected KEY=VALUE")
+        key, value = key_and_value(setting, "--set")
         if key in flags:
             raise ValueError(f"--set: found {setting!r}, expected a key that no other argument sets")
         flags[key] = value

@@ -9,6 +9,7 @@ import argparse
 from typing import Any
 
 from ..extras import require
+from .bundle_command import key_and_value
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +46,7 @@ def _override(text: str) -> tuple[str, Any]:
     from ..bundle.texts import kind_of, read_flag
 
     parser = require("fire.parser", extra="check", purpose="--override")
-    key, equals, value = text.lstrip("-").partition("=")
-    if not equals or not key:
-        raise ValueError(f"--override: found {text!r}, expected KEY=VALUE")
+    key, value = key_and_value(text, "--override")
     if kind_of(key) is not None:
         return key, read_flag(key, value, optional=True)
     return key, parser.DefaultParseValue(value)

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     from ..errors import naming_files
     from ..files import expect_writable, replacing
     from ..streams import is_stream
-    from ..workflows.chosen_offsets import digest_of_file
+    from ..workflows.chosen_offsets import digest_of_content
 
     source, target = Path(arguments.checkpoint), Path(arguments.output)
     if target.exists() and not is_stream(target):
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
     fitted_for = (offsets.fitted_on or {}).get("weights")
-    if fitted_for not in (None, digest_of_file(source)):
+    if fitted_for not in (None, digest_of_content(state_dict)):
         raise ValueError(
             f"{source}: found other weights than those that {arguments.decision} was fitted for, expected the same"
         )

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..decisions import ClassOffsets
 from ..samples import sample_dir
+from .bundle_command import DEFAULT_BUNDLE as BUNDLE
 from .demo_patients import CLASS_NAMES, SAMPLES, Patient
 
-BUNDLE = "covid19_ct_lesion_coplenet"
 #: Hounsfield units shown as black and white, those that the bundle maps to 0 and 1
 WINDOW = (-1400.0, 100.0)
 

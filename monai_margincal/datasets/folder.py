@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ..errors import some_of
 from ..formats import IMAGE_SUFFIXES
 from .groups import assign_groups
 
@@ -169,8 +170,5 @@ def _require_pairs(folder: Path, templates: dict[str, str], found: dict[str, dic
         raise ValueError(f"images and labels in {folder} do not pair up: {'; '.join(complaints)}")
 
 
-def _shown(names: Iterable[str], at_most: int = 10) -> str:
-    """A list of names that stays readable when there are hundreds."""
-    listed = list(names)
-    rest = len(listed) - at_most
-    return ", ".join(listed[:at_most]) + (f" and {rest} more" if rest > 0 else "")
+def _shown(names: Iterable[str]) -> str:
+    return some_of(names, at_most=10)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..counting.case_names import case_name
+from ..errors import some_of
 from .group_table import read_group_table
 
 _GROUP = "{group}"
@@ -233,7 +234,5 @@ def _as_text(case: Any, group: Any) -> str:
     return text
 
 
-def _shown(names: Iterable[str], at_most: int = 5) -> str:
-    listed = list(names)
-    rest = len(listed) - at_most
-    return ", ".join(map(repr, listed[:at_most])) + (f" and {rest} more" if rest > 0 else "")
+def _shown(names: Iterable[str]) -> str:
+    return some_of(map(repr, names), at_most=5)

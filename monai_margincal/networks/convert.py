@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ..errors import some_of
 from .coplenet import COPLENet
 from .trained_plane import complete_trained_plane
 
@@ -196,7 +197,5 @@ def _check_shapes(expected: Mapping[str, torch.Tensor], found: Mapping[str, torc
         raise ValueError(f"{len(wrong)} of COPLE-Net's weights have an unexpected shape ({_some(wrong)}).")
 
 
-def _some(names: Iterable[str], limit: int = 4) -> str:
-    listed = list(names)
-    rest = f" and {len(listed) - limit} more" if len(listed) > limit else ""
-    return (", ".join(listed[:limit]) or "none") + rest
+def _some(names: Iterable[str]) -> str:
+    return some_of(names, at_most=4) or "none"

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from .block import ClassTerms
 from .cpu_ways import way_for
 from .overlap_block import OverlapForm
-from .passes import Options, check_shapes, check_values, chosen_backend, compute_dtype, kernels_for, prepared
+from .passes import (
+    Options,
+    check_shapes,
+    check_values,
+    chosen_backend,
+    compute_dtype,
+    for_kernels,
+    kernels_for,
+    prepared,
+)
 from .targets import with_channel
 
 __all__ = ["OverlapOptions", "empty_overlap_results", "overlap_backward_pass", "overlap_forward_pass"]
@@ -79,7 +88,7 @@ def overlap_forward_pass(
             overlap=options.form,
             with_margin=options.with_margin,
             classes_in_messages=options.classes_in_messages,
-            **_for_overlap_kernels(class_mask, options),
+            **for_kernels(class_mask, options.of_margin),
         )
     dtype = compute_dtype(input)
     target, form, terms = prepared(
@@ -148,7 +157,7 @@ def overlap_backward_pass(
             slopes=slopes,
             overlap=options.form,
             with_margin=options.with_margin,
-            **_for_overlap_kernels(class_mask, options),
+            **for_kernels(class_mask, options.of_margin),
         )
     target, form, terms = prepared(
         input, target, tensors, class_mask, options=options.of_margin, holds_indices=holds_indices
@@ -171,16 +180,6 @@ def overlap_backward_pass(
         holds_margin=margin_gradient is not None,
     )
     return gradient
-
-
-def _for_overlap_kernels(class_mask: torch.Tensor | None, options: OverlapOptions) -> dict[str, Any]:
-    return {
-        "class_mask": class_mask,
-        "ignore_index": options.ignore_index,
-        "include_background": options.include_background,
-        "base_e": options.base_e,
-        "reduction": options.reduction,
-    }
 
 
 def empty_overlap_results(input: torch.Tensor) -> Results:

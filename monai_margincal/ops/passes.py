@@ -65,7 +65,7 @@ def forward_pass(
             with_channel(input, target),
             ClassTerms(*tensors),
             classes_in_messages=options.classes_in_messages,
-            **_for_kernels(class_mask, options),
+            **for_kernels(class_mask, options),
         )
     target, form, terms = prepared(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
     way = way_for(input, target, form, chosen_backend(options.backend))
@@ -113,7 +113,7 @@ def backward_pass(
             ClassTerms(*tensors),
             grad_loss=grad_loss,
             valid=valid,
-            **_for_kernels(class_mask, options),
+            **for_kernels(class_mask, options),
         )
     gradient = torch.empty_like(input)
     target, form, terms = prepared(input, target, tensors, class_mask, options=options, holds_indices=holds_indices)
@@ -155,7 +155,8 @@ def kernels_for(input: torch.Tensor, target: torch.Tensor, holds_indices: bool, 
     return None
 
 
-def _for_kernels(class_mask: torch.Tensor | None, options: Options) -> dict[str, Any]:
+def for_kernels(class_mask: torch.Tensor | None, options: Options) -> dict[str, Any]:
+    """What all Triton kernels are told besides tensors."""
     return {
         "class_mask": class_mask,
         "ignore_index": options.ignore_index,

@@ -73,7 +73,7 @@ def choose_decision(
     offsets = ClassOffsets.from_json(path)
     _expect_classes(offsets, class_names, path)
     content = _content(weights_file)
-    fitted_for, found = (offsets.fitted_on or {}).get("weights"), _digest(content)
+    fitted_for, found = (offsets.fitted_on or {}).get("weights"), digest_of_content(content)
     doubt = ""
     if baked_offsets(content) is not None:
         doubt = f"{weights_file} has offsets in it already"
@@ -86,7 +86,7 @@ def choose_decision(
 
 def digest_of_file(weights_file: str | os.PathLike[str]) -> str | None:
     """Digest of the weights of a file, of a COPLE-Net in any published layout; None where there are none to read."""
-    return _digest(_content(weights_file))
+    return digest_of_content(_content(weights_file))
 
 
 def _content(weights_file: str | os.PathLike[str]) -> Any:
@@ -96,7 +96,8 @@ def _content(weights_file: str | os.PathLike[str]) -> Any:
         return None
 
 
-def _digest(content: Any) -> str | None:
+def digest_of_content(content: Any) -> str | None:
+    """`digest_of_file` of what a file of weights holds."""
     try:
         return weights_digest(convert_coplenet_state_dict(content))
     except (TypeError, ValueError):  # another network

@@ -6,20 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from margincal_command import margincal
 
 import monai_margincal
 from monai_margincal import ClassCounts
 from monai_margincal.cli import _VERBS, main
-
-
-def margincal(*words, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "monai_margincal", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
 
 
 def test_bad_usage_exits_with_2():

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pytest
+from margincal_command import margincal
 
 from monai_margincal.cli import main
 from monai_margincal.samples import sample_dir
 
 LUNG = Path(sample_dir("lung_ct"), "images")
-
-
-def margincal(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "monai_margincal", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
 
 
 @pytest.mark.slow

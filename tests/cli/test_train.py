@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from margincal_command import margincal
 
 from monai_margincal.bundle import bundle_dir
 from monai_margincal.cli import main
@@ -22,19 +22,7 @@ SMALL = [
 
 def _run(output: Path, *settings: str) -> subprocess.CompletedProcess[str]:
     words = [word for setting in [*SMALL, *settings] for word in ("--set", setting)]
-    command = [
-        sys.executable,
-        "-m",
-        "monai_margincal",
-        "train",
-        LUNG,
-        "-o",
-        str(output),
-        "--loss",
-        "margin_dice",
-        *words,
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return margincal("train", LUNG, "-o", output, "--loss", "margin_dice", *words)
 
 
 @pytest.mark.slow
