@@ -32,7 +32,8 @@ DECISION_FILE = "decision.json"
 class ClassOffsetsHandler:
     """Ignite handler of a validation: fits `ClassOffsets` on its cases and writes them when its key metric is the best so far.
 
-    It sees logits and labels before any post-processing, and keeps of a case what `fit_class_offsets` keeps: never its logits.
+    Cases with the same ``"group"`` in the data list, such as those of a patient, stay in one fold. The handler sees logits and
+    labels before any post-processing, and keeps of a case what `fit_class_offsets` keeps: never its logits.
     Where the chain has turned, mirrored or cropped the image but not the label, the two are brought together by their affines,
     and voxels of the label outside of the crop count as background. With several processes each looks at its own cases, and the
     file is that of one process; a case that a sampler repeats counts once.
@@ -176,9 +177,10 @@ class ClassOffsetsHandler:
 
     def _look(self, engine: Engine) -> None:
         logits, labels = self.output_transform(engine.state.output)
-        for case, label in zip(logits, labels, strict=True):
+        for number, (case, label) in enumerate(zip(logits, labels, strict=True)):
             name = label.meta.get(ImageMetaKey.FILENAME_OR_OBJ) if isinstance(label, MetaTensor) else None
-            self._votes.add(case, label, name if isinstance(name, str) else "")
+            group = _group(engine.state.batch, number)
+            self._votes.add(case, label, name if isinstance(name, str) else "", group)
 
     def _is_kept(self) -> bool:
         return self.keeps_existing and self.path.exists()
@@ -191,6 +193,18 @@ class ClassOffsetsHandler:
             return None
         # voxels that larger offsets can move are no longer known
         return ClassOffsets(given["offsets"]) if max(map(abs, given["offsets"])) <= float(GRID[-1]) else None
+
+
+def _group(batch: Any, number: int) -> str:
+    """What the data list says of a case's group, if it says anything."""
+    if isinstance(batch, Mapping):
+        groups = batch.get("group", ())
+        group = groups[number] if number < len(groups) else None
+    elif isinstance(batch, Sequence) and number < len(batch) and isinstance(batch[number], Mapping):
+        group = batch[number].get("group")
+    else:
+        group = None
+    return "" if group is None else str(group.item() if isinstance(group, torch.Tensor) else group)
 
 
 def _pred_and_label(output: Any) -> tuple[Any, Any]:

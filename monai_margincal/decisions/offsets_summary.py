@@ -22,14 +22,14 @@ def summary_lines(offsets: ClassOffsets) -> list[str]:
 
     Example:
         >>> known = {"cases": 2, "voxels": 100, "score": "iou", "pooled": True, "folds": 2, "cross_fitted_gain": 0.0125,
-        ...          "confusion_before": [[90, 0], [5, 5]], "confusion_after": [[88, 2], [1, 9]]}
+        ...          "standard_error": 0.004, "confusion_before": [[90, 0], [5, 5]], "confusion_after": [[88, 2], [1, 9]]}
         >>> for line in summary_lines(ClassOffsets([0, 0.5], ["background", "lesion"], known)):
         ...     print(line)
         lesion: offset +0.5, threshold 0.378 on its probability
         fitted on 2 cases, 100 voxels, for the iou of all voxels together
         argmax: lesion iou 0.5000, recall 0.5000, precision 1.0000
         with offsets: lesion iou 0.7500, recall 0.9000, precision 0.8182
-        cross-fitted gain of the foreground mean: +0.0125 (2 folds)
+        cross-fitted gain of the foreground mean: +0.0125, standard error 0.0040 (2 folds)
     """
     lines = [
         f"{name}: offset {value:+g}"
@@ -62,6 +62,7 @@ def scores_line(title: str, confusion: Any, class_names: Sequence[str] | None) -
 def _of_fit(offsets: ClassOffsets, known: Mapping[str, Any]) -> list[str]:
     voxels = f"{known['voxels']:,} voxels" if "voxels" in known else ""
     cases = f"{known['cases']} cases" if "cases" in known else ""
+    cases += f" of {known['groups']} groups" if "groups" in known else ""
     place = "of all voxels together" if known.get("pooled", True) else "of each case, averaged"
     found = [", ".join(part for part in (cases, voxels) if part)]
     lines = [f"fitted on {found[0]}, for the {known.get('score', 'iou')} {place}" if found[0] else ""]
@@ -74,7 +75,14 @@ def _of_fit(offsets: ClassOffsets, known: Mapping[str, Any]) -> list[str]:
             lines.append(scores_line(title, known[key], offsets.class_names))
     if "cross_fitted_gain" in known:
         folds = f" ({known['folds']} folds)" if "folds" in known else ""
-        lines.append(f"cross-fitted gain of the foreground mean: {known['cross_fitted_gain']:+.4f}{folds}")
+        if "unclear" in known:
+            gain, error = known["unclear"]["gain"], known["unclear"]["standard_error"]
+            lines.append(
+                f"argmax is kept: a cross-fitted gain of {gain:+.4f}, standard error {error:.4f}, is not clear of chance{folds}"
+            )
+        else:
+            error = f", standard error {known['standard_error']:.4f}" if known.get("standard_error") else ""
+            lines.append(f"cross-fitted gain of the foreground mean: {known['cross_fitted_gain']:+.4f}{error}{folds}")
     if "weights" in known:
         lines.append(f"weights: {known['weights']}")
     return lines

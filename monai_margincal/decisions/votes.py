@@ -42,9 +42,10 @@ class Votes:
         self.ignore_index = ignore_index
         self.cases: list[CaseVotes] = []
         self.names: list[str] = []
+        self.groups: list[str] = []
         self.weight = 1
 
-    def add(self, logits: torch.Tensor, labels: torch.Tensor, name: str = "") -> None:
+    def add(self, logits: torch.Tensor, labels: torch.Tensor, name: str = "", group: str = "") -> None:
         """Look at a case.
 
         Args:
@@ -52,6 +53,7 @@ class Votes:
             labels: class indices (...) or (1, ...). If both are MetaTensors they may lie on different grids of the same voxels,
                 turned, mirrored or cropped; a voxel of the label without logits then counts as background.
             name: what the case is called: its file.
+            group: what it shares with other cases, such as the patient; empty: it stands alone.
 
         Raises:
             ValueError: the shapes do not belong to one case of C classes, a logit is NaN, a label is no class.
@@ -67,6 +69,7 @@ class Votes:
         case = CaseVotes(self.num_classes, self.weight)
         self.cases.append(case)
         self.names.append(name)
+        self.groups.append(group)
         for some, classes in case_slabs(scores, inside, self.num_classes, self.ignore_index, where=where):
             case.add(some, classes)
             while self.num_bytes > MOST_BYTES:
@@ -94,6 +97,10 @@ class AllVotes:
 
     Nothing but confusion matrices travels between processes. All of them must make one and ask it the same, in the same order.
 
+    Attributes:
+        groups: the group of every case, as numbers from 0; a case without a group has one of its own.
+        num_groups: how many groups there are.
+
     Args:
         votes: those of this process.
         across_ranks: whether the other processes have some too; otherwise these are all.
@@ -106,15 +113,21 @@ class AllVotes:
         rank = own_rank() if across_ranks else 0
         # by name; without names case by case in turn, as a distributed sampler deals them out
         own = [
-            ((name, case.signature) if name else ("", ()), place, rank)
-            for place, (name, case) in enumerate(zip(votes.names, votes.cases, strict=True))
+            ((name, case.signature) if name else ("", ()), place, rank, group)
+            for place, (name, case, group) in enumerate(zip(votes.names, votes.cases, votes.groups, strict=True))
         ]
         everyone = sorted(key for keys in self._exchanged(own) for key in keys)
         # some samplers repeat cases to make the shares of all processes equal; crops of one scan share its name but differ
         repeated = [last[0] == key[0] != ("", ()) for last, key in itertools.pairwise(everyone)]
         kept = [key for key, again in zip(everyone, [False, *repeated], strict=False) if not again]
         self._number = len(kept)
-        self._own = {number: votes.cases[place] for number, (_, place, owner) in enumerate(kept) if owner == rank}
+        self._own = {number: votes.cases[place] for number, (_, place, owner, _) in enumerate(kept) if owner == rank}
+        numbers: dict[tuple[str, int], int] = {}
+        self.groups = [
+            numbers.setdefault((group, -1 if group else number), len(numbers))
+            for number, (*_, group) in enumerate(kept)
+        ]
+        self.num_groups = len(numbers)
         heaviest = max(self._exchanged(votes.weight))
         while votes.weight < heaviest:
             votes.thin()

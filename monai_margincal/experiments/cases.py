@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import logging
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from ..counting.class_counts import ClassCounts
+from ..datasets.groups import group_of
 from ..labels import class_labels
 
 __all__ = ["Case", "CaseStore", "class_counts"]
@@ -28,11 +30,13 @@ class Case:
         name: of the case.
         image: float32 (C, *spatial).
         label: class indices, uint8 (*spatial).
+        group: what it shares with other cases, such as the patient; empty where the data list does not say.
     """
 
     name: str
     image: torch.Tensor
     label: torch.Tensor
+    group: str = ""
 
 
 class CaseStore:
@@ -71,7 +75,11 @@ class CaseStore:
                 chain = Compose(build(transform))
             for item in missing:
                 self._cases[fingerprint, self.digest(item)] = _read(item, chain, num_classes)
-        return [self._cases[fingerprint, self.digest(item)] for item in items]
+        # what is kept is of the files, the group is of the data list
+        return [
+            dataclasses.replace(self._cases[fingerprint, self.digest(item)], group=group_of(item) or "")
+            for item in items
+        ]
 
 
 @contextlib.contextmanager

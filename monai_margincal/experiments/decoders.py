@@ -1,7 +1,8 @@
 """From logits to class indices: argmax, and decoders that may gain something over it without training.
 
-A decoder has ``fit(logits, labels)``, called once per trained network with validation cases, ``__call__(logits)`` for one case,
-and ``state()``, which gives what it has learnt in JSON types. Logits of a case have shape (C, *spatial), labels (*spatial).
+A decoder has ``fit(logits, labels, groups)``, called once per trained network with validation cases, ``__call__(logits)`` for one
+case, and ``state()``, which gives what it has learnt in JSON types. Logits of a case have shape (C, *spatial), labels (*spatial);
+groups are one name per case where the data list says which cases belong together, or None.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class ArgmaxDecoder:
         tensor([1, 0])
     """
 
-    def fit(self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor]) -> None:
+    def fit(
+        self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor], groups: Sequence[str] | None = None
+    ) -> None:
         """Nothing to learn."""
 
     def __call__(self, logits: torch.Tensor) -> torch.Tensor:
@@ -42,8 +45,8 @@ class ArgmaxDecoder:
 class ClassOffsetDecoder:
     """The product's own decision: `fit_class_offsets` for the whole-set IoU, its gain cross-fitted over the validation cases.
 
-    An offset that gains nothing on cases that it was not chosen on stays 0, so with a single validation case, on which nothing
-    can be cross-fitted, this is argmax.
+    An offset whose gain on cases that it was not chosen on is not clear of chance stays 0, so with a single validation case, on
+    which nothing can be cross-fitted, this is argmax.
 
     Args:
         folds: parts of the validation cases for the cross-fit; with fewer cases every case is a part.
@@ -58,7 +61,7 @@ class ClassOffsetDecoder:
         >>> decoder(logits)
         tensor([0, 1, 1, 0])
         >>> decoder.state()
-        {'offsets': [0.0, 0.4], 'cross_fitted_gain': 1.0}
+        {'offsets': [0.0, 0.4], 'cross_fitted_gain': 1.0, 'standard_error': 0.0}
     """
 
     def __init__(self, folds: int = 5) -> None:
@@ -67,7 +70,9 @@ class ClassOffsetDecoder:
         self.folds = folds
         self.offsets: ClassOffsets | None = None
 
-    def fit(self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor]) -> None:
+    def fit(
+        self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor], groups: Sequence[str] | None = None
+    ) -> None:
         """Choose the offsets.
 
         Raises:
@@ -81,7 +86,7 @@ class ClassOffsetDecoder:
             self.offsets = ClassOffsets([0.0] * classes)
         else:
             cases = zip(logits, labels, strict=True)
-            self.offsets = fit_class_offsets(cases, classes, folds=self.folds, progress=False)
+            self.offsets = fit_class_offsets(cases, classes, folds=self.folds, progress=False, groups=groups)
 
     def __call__(self, logits: torch.Tensor) -> torch.Tensor:
         """Class indices (*spatial), int64.
@@ -94,11 +99,18 @@ class ClassOffsetDecoder:
         return self.offsets(logits, dim=0)
 
     def state(self) -> dict[str, Any]:
-        """The offsets per class, and what they gained on validation cases that they were not chosen on."""
+        """The offsets per class, what they gained on validation cases that they were not chosen on, and its error.
+
+        Where a gain was not clear of chance, that gain and its error stand there under ``unclear``.
+        """
         if self.offsets is None:
-            return {"offsets": None, "cross_fitted_gain": None}
-        gain = (self.offsets.fitted_on or {}).get("cross_fitted_gain", 0.0)
-        return {"offsets": [round(value, 6) for value in self.offsets.offsets], "cross_fitted_gain": round(gain, 6)}
+            return {"offsets": None, "cross_fitted_gain": None, "standard_error": None}
+        known = self.offsets.fitted_on or {}
+        return {
+            "offsets": [round(value, 6) for value in self.offsets.offsets],
+            **{name: round(known.get(name, 0.0), 6) for name in ("cross_fitted_gain", "standard_error")},
+            **({"unclear": known["unclear"]} if "unclear" in known else {}),
+        }
 
 
 class RankSEGDecoder:
@@ -129,7 +141,9 @@ class RankSEGDecoder:
         self._solver = rankseg.RankSEG(metric=metric, output_mode="multiclass", solver="RMA")
         self.temperature = 1.0
 
-    def fit(self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor]) -> None:
+    def fit(
+        self, logits: Sequence[torch.Tensor], labels: Sequence[torch.Tensor], groups: Sequence[str] | None = None
+    ) -> None:
         """Choose the temperature.
 
         Raises:

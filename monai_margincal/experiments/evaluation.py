@@ -126,8 +126,9 @@ def evaluate(
         return _finite(predict_logits(network, case, sample_size, slice_axis=slice_axis, device=device)).cpu()
 
     known = [logits_of(case) for case in validation]
+    groups = [case.group for case in validation] if any(case.group for case in validation) else None
     for decoder in decoders.values():
-        decoder.fit(known, [case.label for case in validation])
+        decoder.fit(known, [case.label for case in validation], groups)
     confusion: dict[str, list[np.ndarray]] = {name: [] for name in decoders}
     validated: dict[str, np.ndarray] = {}
     histogram: np.ndarray | None = None

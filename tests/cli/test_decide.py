@@ -9,6 +9,7 @@ import torch
 
 from monai_margincal import ClassOffsets, fit_class_offsets
 from monai_margincal.cli import main
+from monai_margincal.decisions.offsets_summary import summary_lines
 from monai_margincal.decisions.weights_digest import weights_digest
 
 
@@ -57,7 +58,29 @@ def test_fit_is_the_fit_of_the_library(folder, expected, capsys):
     assert lines.startswith(f"lesion: offset {found.offsets[1]:+g}, threshold {threshold:.3f} on its probability\n")
     assert f"fitted on 4 cases, {4 * 9 * 8 * 7:,} voxels, for the iou of all voxels together" in lines
     assert "argmax: lesion iou" in lines
-    assert f"cross-fitted gain of the foreground mean: {found.fitted_on['cross_fitted_gain']:+.4f} (4 folds)" in lines
+    gain, error = (found.fitted_on[key] for key in ("cross_fitted_gain", "standard_error"))
+    assert gain > 2 * error > 0
+    assert f"cross-fitted gain of the foreground mean: {gain:+.4f}, standard error {error:.4f} (4 folds)" in lines
+
+
+def test_cases_of_a_patient_stay_together(folder, capsys):
+    (folder / "patients.csv").write_text("case,patient\nc0,a\nc1,a\nc2,b\nc3,b\n")
+    assert fit(folder, "--groups", str(folder / "patients.csv")) == 0
+    found = ClassOffsets.from_json(folder / "d.json")
+    cases = [tuple(map(torch.from_numpy, case(seed))) for seed in range(4)]
+    expected = fit_class_offsets(cases, 2, class_names=["background", "lesion"], progress=False, groups=list("aabb"))
+    assert found == expected
+    assert "fitted on 4 cases of 2 groups, " in capsys.readouterr().out
+    (folder / "patients.csv").write_text("case,patient\n" + "".join(f"c{seed},a\n" for seed in range(4)))
+    assert fit(folder, "--groups", str(folder / "patients.csv")) == 1
+    assert "found 4 cases of one group, expected two or more" in capsys.readouterr().err
+
+
+def test_a_gain_that_may_be_chance_is_told():
+    known = {"cross_fitted_gain": 0.0, "folds": 5, "unclear": {"gain": 0.0421, "standard_error": 0.0283}}
+    assert summary_lines(ClassOffsets([0, 0], fitted_on=known))[-1] == (
+        "argmax is kept: a cross-fitted gain of +0.0421, standard error 0.0283, is not clear of chance (5 folds)"
+    )
 
 
 @pytest.mark.parametrize("form", ["npz", "nifti", "one logit", "float16"])

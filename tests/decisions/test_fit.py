@@ -8,10 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import monai_margincal.decisions.fit as fit
 from monai_margincal.decisions import ClassOffsets, fit_class_offsets
 from monai_margincal.decisions import votes as collected
 from monai_margincal.decisions.case_votes import GRID
+from monai_margincal.decisions.cross_fit import jackknife_error, searched
+from monai_margincal.decisions.cross_fit import matrices as matrices_of
+from monai_margincal.decisions.goal import Goal
 from monai_margincal.decisions.votes import AllVotes, Votes
 
 # steps of a tenth put logits exactly where the grid decides; the odd ones lie between
@@ -81,7 +83,7 @@ def test_what_is_kept_of_a_case_gives_its_matrix_under_any_offsets(given):
 def test_two_classes_are_exact(given, score):
     _, found = given
     votes = looked_at(found, 2)
-    offsets = fit._searched(votes, range(len(found)), fit._Goal(score, pooled=True), [1])
+    offsets = searched(votes, range(len(found)), Goal(score, pooled=True), [1])
     best = max(
         foreground([matrix(ClassOffsets([0, b])(x, dim=0), y, 2) for x, y in found], score == "dice")
         for b in GRID.tolist()
@@ -94,9 +96,9 @@ def test_two_classes_are_exact(given, score):
 @given(given=cases(), score=st.sampled_from(["iou", "dice"]), pooled=st.booleans())
 def test_the_score_on_the_cases_never_falls(given, score, pooled):
     classes, found = given
-    votes, goal = looked_at(found, classes), fit._Goal(score, pooled)
-    offsets = fit._searched(votes, range(len(found)), goal, list(range(1, classes)))
-    scores = [float(goal(fit._matrices(votes, o))) for o in ([0.0] * classes, offsets)]
+    votes, goal = looked_at(found, classes), Goal(score, pooled)
+    offsets = searched(votes, range(len(found)), goal, list(range(1, classes)))
+    scores = [float(goal(matrices_of(votes, o))) for o in ([0.0] * classes, offsets)]
     assert scores[1] >= scores[0]
 
 
@@ -135,6 +137,125 @@ def test_what_helps_on_paper_only_is_left_at_zero():
         assert any(offsets.offsets) == (offsets.fitted_on["cross_fitted_gain"] > 0)
         kept += any(offsets.offsets)
     assert kept < 12
+
+
+def test_where_argmax_is_best_it_is_kept_but_for_chance():
+    """Logits that were moved to where no offset helps: what a fit on six cases finds is chance."""
+    many = list(lesions(1, shift=4.0, n=400_000))
+    best = searched(looked_at(many, 2), [0], Goal("iou", pooled=True), [1])
+    kept = unclear = 0
+    for seed in range(60):
+        found = [(x + torch.tensor(best)[:, None], y) for x, y in lesions(6, seed=1 + seed, shift=4.0, n=1000)]
+        known = fit_class_offsets(found, 2, progress=False).fitted_on
+        assert known["cross_fitted_gain"] == 0 or known["cross_fitted_gain"] > 2 * known["standard_error"]
+        kept += known["cross_fitted_gain"] > 0
+        if "unclear" in known:
+            assert 0 < known["unclear"]["gain"] <= 2 * known["unclear"]["standard_error"]
+            unclear += 1
+    assert kept <= 6
+    assert unclear > 6, "a rule that asks for a gain alone would have kept these"
+
+
+def literal_error(before, after, groups, dice=False):
+    """Literally: the gain without one group after the other, and the scatter of these."""
+    names = sorted(set(groups))
+    gains = []
+    for one in names:
+        left = [n for n, group in enumerate(groups) if group != one]
+        gains.append(foreground([after[n] for n in left], dice) - foreground([before[n] for n in left], dice))
+    mean = sum(gains) / len(gains)
+    return (sum((gain - mean) ** 2 for gain in gains) * (len(names) - 1) / len(names)) ** 0.5
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 999), classes=CLASSES, number=st.integers(2, 7), score=st.sampled_from(["iou", "dice"]))
+def test_the_standard_error_is_that_of_leaving_out_groups(seed, classes, number, score):
+    generator = np.random.default_rng(seed)
+    before, after = generator.integers(0, 9, (2, number, classes, classes))
+    groups = [0, 1, *generator.integers(0, 3, number - 2).tolist()]
+    found = jackknife_error(Goal(score, pooled=True), before, after, groups)
+    assert found == pytest.approx(literal_error(before, after, groups, score == "dice"), abs=1e-12)
+
+
+def test_the_error_of_a_mean_of_cases_is_the_textbook_one():
+    generator = np.random.default_rng(0)
+    before, after = generator.integers(1, 9, (2, 12, 2, 2))
+    gains = np.array([foreground([b]) - foreground([a]) for a, b in zip(before, after, strict=True)])
+    found = jackknife_error(Goal("iou", pooled=False), before, after, range(12))
+    assert found == pytest.approx(gains.std(ddof=1) / 12**0.5)
+
+
+def patients(number, scans, seed=0):
+    """Scans of patients of whom each has its own best offset: what is chosen on one says nothing of another."""
+    generator = torch.Generator().manual_seed(seed)
+    for patient in range(number):
+        shift = 2.5 if patient % 2 else -2.5
+        for _ in range(scans):
+            labels = (torch.rand(600, generator=generator) < 0.1).long()
+            gap = 4 * (2 * labels - 1) + torch.randn(600, generator=generator) - shift
+            yield torch.stack([torch.zeros(600), gap]), labels, f"patient {patient}"
+
+
+def test_scans_of_a_patient_are_no_evidence_of_one_another():
+    """Four scans each of six patients: taken for 24 patients their gain looks clear, and is not."""
+    found = list(patients(6, 4))
+    cases = [(x, y) for x, y, _ in found]
+    alone = fit_class_offsets(cases, 2, progress=False).fitted_on
+    together = fit_class_offsets(cases, 2, progress=False, groups=[name for *_, name in found]).fitted_on
+    assert (together["cases"], together["groups"], together["folds"]) == (24, 6, 5)
+    assert "groups" not in alone
+    assert alone["cross_fitted_gain"] > 0
+    assert together["cross_fitted_gain"] == 0
+    assert together["unclear"]["standard_error"] > 1.5 * alone["standard_error"]
+
+
+def test_a_group_is_in_one_fold():
+    """Cases of a group that come one after the other, so that single cases would lie in all folds."""
+    found = list(patients(4, 3))
+    names = [name for *_, name in found]
+    votes = Votes(2)
+    for x, y, name in found:
+        votes.add(x, y, group=name)
+    cases = AllVotes(votes)
+    assert cases.num_groups == 4
+    assert cases.groups == [n // 3 for n in range(12)]
+    # one case each of the same patients, whole: the same folds choose the same offsets
+    joined = [
+        (torch.cat([x for x, _, n in found if n == name], dim=1), torch.cat([y for _, y, n in found if n == name]))
+        for name in dict.fromkeys(names)
+    ]
+    grouped = fit_class_offsets([(x, y) for x, y, _ in found], 2, progress=False, groups=names)
+    whole = fit_class_offsets(joined, 2, progress=False)
+    assert grouped.offsets == whole.offsets
+    for key in ("cross_fitted_gain", "standard_error"):
+        assert grouped.fitted_on[key] == pytest.approx(whole.fitted_on[key], abs=1e-12)
+
+
+def test_one_group_proves_nothing():
+    with pytest.warns(UserWarning, match="found one group of cases, expected two or more: the gain cannot"):
+        offsets = fit_class_offsets(lesions(3, shift=4.0), 2, progress=False, groups=["a"] * 3)
+    assert offsets.offsets == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("groups", [["a"], ["a"] * 4])
+def test_groups_of_other_cases_are_refused(groups):
+    with pytest.raises(ValueError, match=rf"groups: found {len(groups)}, expected one for each of the 3 cases"):
+        fit_class_offsets(lesions(3), 2, progress=False, groups=groups)
+
+
+def test_a_clear_class_keeps_its_offset_beside_one_that_is_not():
+    """The second lesion is in two cases of ten: what its offset gains is mostly chance, and would drown the first."""
+    found = []
+    for number, (logits, labels) in enumerate(lesions(10, shift=4.0)):
+        generator = torch.Generator().manual_seed(100 + number)
+        third = torch.randn(1, len(labels), generator=generator) - 3
+        truth = labels.clone()
+        if number % 5 == 0:
+            truth[torch.randperm(len(labels), generator=generator)[:40]] = 2
+        found.append((torch.cat([logits, third]), truth))
+    offsets = fit_class_offsets(found, 3, progress=False)
+    assert offsets.offsets[1] > 0
+    assert offsets.fitted_on["cross_fitted_gain"] > 2 * offsets.fitted_on["standard_error"] > 0
 
 
 def test_one_class_may_keep_its_offset_and_another_not():

@@ -91,6 +91,20 @@ def test_what_it_counts_is_what_the_metric_counts(geometry, tmp_path):
         assert {key: known[key] for key in expected} == expected
 
 
+@pytest.mark.parametrize("names", [list("aabb"), [1, 1, 2, 2]], ids=["texts", "numbers"])
+@pytest.mark.parametrize("decollate", [True, False])
+def test_cases_of_a_group_stay_in_one_fold(names, decollate, tmp_path):
+    cases = [scan(seed) for seed in range(4)]
+    grouped = [{**case, "group": name} for case, name in zip(cases, names, strict=True)]
+    engine = evaluator(ClassOffsetsHandler(tmp_path / "d.json", 2, class_names=NAMES), grouped)
+    engine.should_decollate = decollate
+    engine.run()
+    plain = [(Stacked()(case["image"][None].as_tensor())[0].detach(), case["label"].as_tensor()) for case in cases]
+    expected = fit_class_offsets(plain, 2, class_names=NAMES, progress=False, groups=list("aabb"))
+    assert ClassOffsets.from_json(tmp_path / "d.json") == expected
+    assert expected.fitted_on["groups"] == 2
+
+
 def test_only_the_best_validation_is_written(tmp_path):
     path = tmp_path / "decision.json"
     network = Stacked()

@@ -61,14 +61,14 @@ def test_an_offset_that_only_one_case_wants_stays_0():
     labels = [torch.tensor([1] * 6 + [0] * 4), torch.tensor([1] * 2 + [0] * 8)]
     decoder = ClassOffsetDecoder()
     decoder.fit([shy, sure], labels)
-    assert decoder.state() == {"offsets": [0.0, 0.0], "cross_fitted_gain": 0.0}
+    assert decoder.state() == {"offsets": [0.0, 0.0], "cross_fitted_gain": 0.0, "standard_error": 0.0}
 
 
 def test_one_validation_case_leaves_argmax_without_a_warning(recwarn):
     logits, labels = _cases(0, 3, shift=2.0)
     decoder = ClassOffsetDecoder()
     decoder.fit(logits[:1], labels[:1])
-    assert decoder.state() == {"offsets": [0.0, 0.0, 0.0], "cross_fitted_gain": 0.0}
+    assert decoder.state() == {"offsets": [0.0, 0.0, 0.0], "cross_fitted_gain": 0.0, "standard_error": 0.0}
     assert not recwarn.list
 
 
@@ -77,7 +77,7 @@ def test_offsets_want_validation_cases_and_a_fit():
         ClassOffsetDecoder().fit([], [])
     with pytest.raises(RuntimeError, match="call fit"):
         ClassOffsetDecoder()(torch.zeros(2, 3))
-    assert ClassOffsetDecoder().state() == {"offsets": None, "cross_fitted_gain": None}
+    assert ClassOffsetDecoder().state() == {"offsets": None, "cross_fitted_gain": None, "standard_error": None}
     with pytest.raises(ValueError, match="folds: found 1, expected 2 or more"):
         ClassOffsetDecoder(folds=1)
 
