@@ -15,7 +15,7 @@ from ..counting.class_counts import ClassCounts
 
 __all__ = ["DECISION", "RECIPES", "Recipe", "rarest_class", "recipe_for"]
 
-#: how every recipe decides: a fit leaves an offset at 0 where it gains nothing, so this is never worse than argmax on paper only
+#: how every recipe decides: a fit keeps argmax where the gain is not clear of chance, so this is never worse on paper only
 DECISION = "one offset per class, fitted on the validation cases"
 
 
