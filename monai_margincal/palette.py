@@ -47,6 +47,18 @@ def shaded(colour: str, amount: float) -> str:
     return "#" + "".join(f"{round(channel + (goal - channel) * abs(amount)):02X}" for channel in channels)
 
 
+def on_dark(colour: str) -> str:
+    """A colour of `SERIES`, or grey, as it is drawn on a dark page: the dark ones lighter.
+
+    Example:
+        >>> on_dark(BLUE), on_dark(SKY_BLUE)
+        ('#4C9CC9', '#56B4E9')
+    """
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    # rounded weights of the luminance that people see
+    return shaded(colour, 0.3) if 2 * red + 7 * green + blue < 1250 else colour
+
+
 def class_colour(index: int) -> str:
     """The colour of a class on a picture, ``"#RRGGBB"``.
 
