@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = ["PAGE", "SERIES", "TRUTH_OUTLINE", "class_colour"]
 
 BLACK = "#000000"
+WHITE = "#FFFFFF"
 ORANGE = "#E69F00"
 SKY_BLUE = "#56B4E9"
 GREEN = "#009E73"
@@ -83,7 +84,7 @@ def class_colour(index: int) -> str:
 #: variable of the style sheet -> its colour on a light and on a dark page
 PAGE = {
     # paper, boxes on it, text, less important text, rules and grids
-    "page": ("#FFFFFF", "#11151A"),
+    "page": (WHITE, "#11151A"),
     "card": ("#F6F8FA", "#1A2027"),
     "text": ("#1C2128", "#E4E9EF"),
     "muted": ("#59636E", "#9AA6B2"),

@@ -25,7 +25,7 @@ from monai_margincal.experiments.figures import (
 from monai_margincal.experiments.figures.rows import stacked
 from monai_margincal.experiments.results import Summary
 from monai_margincal.experiments.scores import Comparison
-from monai_margincal.palette import PAGE
+from monai_margincal.palette import BLUE, PAGE
 
 OBJECTIVES = {
     "ce": {"group": "baseline"},
@@ -169,8 +169,8 @@ def test_an_svg_has_dark_colours_and_no_conclusion() -> None:
     assert "prefers-color-scheme:dark" in svg
     assert f"fill:{PAGE['text'][1]}" in svg
     drawn = svg.partition("</style>")[2]
-    assert "#0072b2" not in drawn, "a colour that a dark page does not change"
-    assert "var(--c0072b2)" in drawn
+    assert BLUE.lower() not in drawn, "a colour that a dark page does not change"
+    assert f"var(--c{BLUE[1:].lower()})" in drawn
     top = float(ET.fromstring(svg).get("viewBox", "").split()[1])
     assert top > 10, "the lines of the conclusion are cut off at the top"
     assert figure.texts[0].get_visible()

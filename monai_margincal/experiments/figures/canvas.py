@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...extras import require
-from ...palette import BLACK, BLUE, GREEN, GREY, ORANGE, PAGE, PURPLE, SERIES, VERMILLION, on_dark
+from ...palette import BLACK, BLUE, GREEN, GREY, ORANGE, PAGE, PURPLE, SERIES, VERMILLION, WHITE, on_dark
 
 __all__ = ["WIDTH", "add_header", "figure_bytes", "figure_svg", "group_colours", "legend_dot", "new_figure", "tidy"]
 
@@ -106,8 +106,8 @@ def group_colours(objectives: Mapping[str, Mapping[str, Any]]) -> dict[str, str]
 
     Example:
         >>> colours = group_colours({"ce": {"group": "baseline"}, "a": {"group": "mine"}, "b": {}})
-        >>> colours["ce"], colours["a"] == colours["b"]
-        ('#666666', False)
+        >>> colours["ce"] == GREY, colours["a"] == colours["b"]
+        (True, False)
     """
     groups = {name: str(entry.get("group", "other")) for name, entry in objectives.items()}
     others = [group for group in dict.fromkeys(groups.values()) if group not in _GROUP_COLOURS]
@@ -153,7 +153,7 @@ def figure_svg(figure: Any) -> str:
 #: colour -> the same on a dark page
 _DARK = {colour: on_dark(colour) for colour in (*SERIES, GREY)} | {
     BLACK: PAGE["text"][1],
-    "#FFFFFF": PAGE["page"][1],
+    WHITE: PAGE["page"][1],
 }
 _COLOURS = re.compile(f"#({'|'.join(colour[1:] for colour in _DARK)})\\b", re.IGNORECASE)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from matplotlib.lines import Line2D
 
 from ...margins import calibrated_log_loss, rho_margin_loss
 from ...palette import BLACK, SERIES
@@ -20,6 +19,8 @@ _SAYS = (
 def surrogate_figure() -> Any:
     """The rho-margin loss that the bound is about, and the calibrated log-loss that is trained, for several rho."""
     figure = new_figure(2.6)
+    from matplotlib.lines import Line2D
+
     axes = figure.subplots(1, 3, sharey=True)
     margin = torch.linspace(-3, 5, 801, dtype=torch.float64)
     kinds = (
