@@ -10,6 +10,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+from _site.drawings import drawings_inline  # noqa: E402
 from _site.links import links_of_site  # noqa: E402
 from _site.reference import write_reference  # noqa: E402
 
@@ -26,6 +27,8 @@ extensions = [
 exclude_patterns = ["_site"]
 html_theme = "furo"
 html_title = "monai_margincal"
+html_static_path = ["_site/static"]
+html_css_files = ["site.css"]
 html_theme_options = {"navigation_with_keys": True}
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
@@ -48,7 +51,7 @@ def _keep_stars(app: Any, what: str, name: str, found: Any, options: Any, lines:
 
 def _lead_to_pages(app: Any, name: str, source: list[str]) -> None:
     page = HERE / f"{name}.md"
-    source[0] = links_of_site(source[0], page, page)
+    source[0] = links_of_site(drawings_inline(source[0], page), page, page)
 
 
 def setup(app: Any) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = ["PAGE", "SERIES", "TRUTH_OUTLINE", "class_colour"]
 
 BLACK = "#000000"
+WHITE = "#FFFFFF"
 ORANGE = "#E69F00"
 SKY_BLUE = "#56B4E9"
 GREEN = "#009E73"
@@ -47,6 +48,18 @@ def shaded(colour: str, amount: float) -> str:
     return "#" + "".join(f"{round(channel + (goal - channel) * abs(amount)):02X}" for channel in channels)
 
 
+def on_dark(colour: str) -> str:
+    """A colour of `SERIES`, or grey, as it is drawn on a dark page: the dark ones lighter.
+
+    Example:
+        >>> on_dark(BLUE), on_dark(SKY_BLUE)
+        ('#4C9CC9', '#56B4E9')
+    """
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    # rounded weights of the luminance that people see
+    return shaded(colour, 0.3) if 2 * red + 7 * green + blue < 1250 else colour
+
+
 def class_colour(index: int) -> str:
     """The colour of a class on a picture, ``"#RRGGBB"``.
 
@@ -71,7 +84,7 @@ def class_colour(index: int) -> str:
 #: variable of the style sheet -> its colour on a light and on a dark page
 PAGE = {
     # paper, boxes on it, text, less important text, rules and grids
-    "page": ("#FFFFFF", "#11151A"),
+    "page": (WHITE, "#11151A"),
     "card": ("#F6F8FA", "#1A2027"),
     "text": ("#1C2128", "#E4E9EF"),
     "muted": ("#59636E", "#9AA6B2"),

@@ -11,6 +11,7 @@ import torch.distributed as dist
 from monai.utils import set_determinism
 
 from ..processes import own_rank, start_process_group
+from ..transforms.nvimgcodec import silence_nvimgcodec
 from .command_line import is_command_line, typed_flags
 from .error_line import errors_in_one_line
 from .switches import refuse_texts
@@ -30,7 +31,7 @@ def prepare_run(
     * A key that has no effect is an error, see `refuse_unknown_keys`, and so is ``true`` or ``false`` as text where it would be
       handed to a component, for which any text means true.
     * With `distributed` the processes of the launcher form a group, and only the first logs.
-    * The random streams are seeded.
+    * The random streams are seeded, and nothing is said of decoders that nobody has asked for.
 
     Args:
         device: where the run computes.
@@ -71,6 +72,7 @@ def prepare_run(
             "found several processes, expected one: give the bundle's configuration for several, such as "
             "configs/multi_gpu_train.json, behind the others in --config_file"
         )
+    silence_nvimgcodec()
     set_determinism(seed=seed)
     if cudnn_benchmark:
         torch.backends.cudnn.deterministic = False

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..counting.text_table import format_table
 from .console import printing_beside
-from .table import format_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

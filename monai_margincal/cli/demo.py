@@ -15,9 +15,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..counting.text_table import format_table
 from ..extras import require
 from .demo_patients import CLASS_NAMES, Patient, demo_patients
-from .table import format_table
 
 if TYPE_CHECKING:
     from .demo_scores import Scores

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from .table import format_table
+from ..counting.text_table import format_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

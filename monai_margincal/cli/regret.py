@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+from ..counting.text_table import format_table
 from ..extras import require
-from .table import format_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,8 +68,10 @@ class CaseStore:
         if missing:
             from monai.transforms import Compose
 
-            with _no_word_of_nvimgcodec():
-                chain = Compose(build(transform))
+            from ..transforms.nvimgcodec import silence_nvimgcodec
+
+            silence_nvimgcodec()
+            chain = Compose(build(transform))
             for item in missing:
                 self._cases[fingerprint, self.digest(item)] = _read(item, chain, num_classes)
         # what is kept is of the files, the group is of the data list
@@ -80,23 +79,6 @@ class CaseStore:
             dataclasses.replace(self._cases[fingerprint, self.digest(item)], group=group_of(item) or "")
             for item in items
         ]
-
-
-@contextlib.contextmanager
-def _no_word_of_nvimgcodec() -> Iterator[None]:
-    """MONAI's `LoadImage` says three times, wherever pydicom is installed, that NVIDIA's decoder is not."""
-
-    def others(record: logging.LogRecord) -> bool:
-        return "nvImageCodec" not in record.getMessage()
-
-    logger = logging.getLogger("monai.data.nvimgcodec_pydicom_plugin")
-    logger.addFilter(others)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="NvImgCodecPydicomReader")
-            yield
-    finally:
-        logger.removeFilter(others)
 
 
 def _read(item: Mapping[str, Any], chain: Callable[[Any], Any], num_classes: int) -> Case:

@@ -6,7 +6,7 @@ Percent. "Pixel accuracy" is the recall of the foreground.
 
 from __future__ import annotations
 
-__all__ = ["COMPOUND", "METHODS", "PER_CLASS", "PER_CLASS_NAMES", "SENSITIVITY"]
+__all__ = ["COMPOUND", "METHODS", "SENSITIVITY"]
 
 #: Tables 2 and 3: method -> (accuracy, IoU) of COVID-19 part 1, part 2, instruments binary, instruments parts
 METHODS: dict[str, tuple[tuple[float, float], ...]] = {
@@ -25,18 +25,6 @@ SENSITIVITY: dict[tuple[float, float], tuple[tuple[float, float], tuple[float, f
     (10, 1): ((0.031, 73.1), (0.093, 72.7)),
     (10, 0.1): ((0.031, 72.8), (0.086, 72.1)),
     (10, 0.01): ((0.033, 72.7), (0.090, 71.8)),
-}
-
-PER_CLASS_NAMES = ("shaft", "wrist", "claspers", "probe")
-
-#: Table 4: method -> IoU of the instrument parts
-PER_CLASS: dict[str, tuple[float, ...]] = {
-    "Cross-entropy": (81.1, 55.3, 55.5, 72.9),
-    "Dice loss": (83.8, 61.8, 54.2, 70.5),
-    "Tversky loss": (84.9, 64.8, 55.4, 69.3),
-    "Focal loss": (86.5, 62.9, 56.5, 72.0),
-    "Lovász-softmax": (86.3, 64.4, 55.5, 69.3),
-    "Ours": (88.2, 67.1, 61.1, 73.4),
 }
 
 #: Table 5: method -> IoU of COVID-19 part 1, part 2, instruments binary, parts

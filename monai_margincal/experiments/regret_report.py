@@ -8,24 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from ..files import replacing, write_text
-from .figures import figure_bytes, regret_figure
+from .conclusions import first_letter
+from .figures import figure_bytes, regret_figure, regret_says
 from .regret import RegretRow, regret_rows
 from .regret_table import regret_table
 from .scored_runs import ScoredRun, read_scored_runs
-from .tables import PROTOCOL_NAMES, Table
+from .table_form import Table
+from .tables import PROTOCOL_NAMES
 
 __all__ = ["regret_by_protocol", "write_regret_report"]
 
 
-def regret_by_protocol(runs: Sequence[ScoredRun]) -> dict[str, tuple[Table, Any]]:
-    """Protocol -> (table, matplotlib figure), of the protocols with a baseline."""
+def regret_by_protocol(runs: Sequence[ScoredRun]) -> dict[str, tuple[list[RegretRow], Table, Any]]:
+    """Protocol -> (rows, table, matplotlib figure), of the protocols with a baseline."""
     with_cases = all(run.confusion is not None for run in runs)
     found = {}
     for protocol in dict.fromkeys(run.protocol for run in runs):
         rows = regret_rows([run for run in runs if run.protocol == protocol])
         if rows:
             where = PROTOCOL_NAMES[protocol]
-            found[protocol] = (regret_table(rows, where, with_cases=with_cases), regret_figure(rows))
+            found[protocol] = (rows, regret_table(rows, where, with_cases=with_cases), regret_figure(rows))
     return found
 
 
@@ -50,12 +52,14 @@ def write_regret_report(
         raise ValueError(
             f"{', '.join(map(str, results))}: found no run of the group 'baseline', expected one to compare with"
         )
-    text = "\n".join(["# Regret\n", *(table.markdown() for table, _ in found.values())])
+    says = [f"{PROTOCOL_NAMES[protocol]}: {regret_says(rows)}" for protocol, (rows, _, _) in found.items()]
+    lines = "".join(f"* {first_letter(line)}\n" for line in says)
+    text = "\n".join(["# Regret\n", lines, *(table.markdown() for _, table, _ in found.values())])
     written = [Path(output) / "regret.md"]
     write_text(written[0], text)
-    for protocol, (_, figure) in found.items():
+    for protocol, (_, _, figure) in found.items():
         path = Path(output) / f"{protocol}_regret.png"
         with replacing(path) as beside:
             beside.write_bytes(figure_bytes(figure))
         written.append(path)
-    return regret_rows([run for run in runs if run.protocol == next(iter(found))]), written
+    return next(iter(found.values()))[0], written

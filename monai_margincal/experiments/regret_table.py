@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .regret import Regret, RegretRow
 from .scores import signed_points
-from .tables import Table
+from .table_form import Table
 
 __all__ = ["regret_table"]
 
@@ -38,6 +38,10 @@ def regret_table(rows: Sequence[RegretRow], where: str, with_cases: bool) -> Tab
             )
         )
     seeds = sorted({len(regret.seeds) for row in rows for regret in row.tasks.values()})
+    # means over fewer seeds are over other training cases: nothing to be the best of
+    seeds_of_first = {
+        len(regret.seeds) for row in rows if len(row.tasks) == len(rows[0].tasks) for regret in row.tasks.values()
+    }
     said = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0] if seeds else 0)
     return Table(
         f"Regret: how far every recipe is from the best baseline pair of a task, {where}",
@@ -48,6 +52,12 @@ def regret_table(rows: Sequence[RegretRow], where: str, with_cases: bool) -> Tab
         "other seeds, and the number after the stroke: every seed behind the pair that is best over the other seeds. Interval: "
         f"bootstrap over seeds{' and test cases' if with_cases else ''}; {said} seeds. Only recipes that were run in the same "
         "tasks can be compared.",
+        lowest=("worst case [95 %]", _ELSEWHERE, *tasks) if len(seeds_of_first) == 1 else (),
+        breaks=tuple(
+            (place, f"run in {len(row.tasks)} of {len(tasks)} tasks")
+            for place, row in enumerate(rows)
+            if place and len(row.tasks) != len(rows[place - 1].tasks)
+        ),
     )
 
 

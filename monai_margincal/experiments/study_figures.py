@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .curves import Curve
 from .figures import (
     class_figure,
     convergence_figure,
@@ -20,12 +21,14 @@ from .figures import (
     sensitivity_figure,
     surrogate_figure,
 )
-from .pretraining import pretraining_histories, pretraining_records
+from .pretraining import pretraining_records
 from .results import Run, Summary
 from .runner import record_path
-from .study import Study
+from .study import PRETRAINING, Study
+from .study_curves import study_curves
+from .tables import PROTOCOL_NAMES
 
-__all__ = ["study_figures"]
+__all__ = ["curve_figures", "foreground_shares", "result_figures", "study_figures"]
 
 #: convergence, margins and pictures stay readable with this many objectives
 _SHOWN = 5
@@ -45,34 +48,16 @@ def study_figures(
     Returns:
         file name without ending -> (caption, matplotlib figure).
     """
+    figures = result_figures(study, summaries, foreground_shares(runs))
+    figures |= curve_figures(study, summaries, study_curves(study, folder, runs))
     first = next(iter(study.decoders))
-    figures: dict[str, tuple[str, Any]] = {
-        "loss_functions": (
-            "The two losses of a margin: the one in the bound, and the one that is trained.",
-            surrogate_figure(),
-        )
-    }
-    for protocol in dict.fromkeys(summary.protocol for summary in summaries):
-        overview = overview_figure(study, runs, [s for s in summaries if (s.protocol, s.decoder) == (protocol, first)])
-        if overview is not None:
-            figures[f"{protocol}_overview"] = (f"Every objective in every task: {protocol}.", overview)
     for task, protocol in dict.fromkeys((summary.task, summary.protocol) for summary in summaries):
-        here = [s for s in summaries if (s.task, s.protocol) == (task, protocol)]
-        plain = [s for s in here if s.decoder == first]
+        plain = [s for s in summaries if (s.task, s.protocol, s.decoder) == (task, protocol, first)]
         names = list(study.tasks[task]["class_names"])
-        where = f"{study.tasks[task].get('title', task)}, {protocol}"
+        where = _where(study, task, protocol)
         shown = _leaders(study, plain)
-        stem = f"{task}_{protocol}"
-        made: dict[str, tuple[str, Any]] = {
-            "differences": (f"Paired differences to the best baseline: {where}.", difference_figure(study, plain)),
-            "classes": (f"IoU per class: {where}. The axes do not start at 0.", class_figure(study, plain, names)),
-            "decoders": (f"What a free decoder gains: {where}.", decoder_figure(study, here)),
-            "sensitivity": (f"Sensitivity to tau and upsilon: {where}.", sensitivity_figure(study, plain)),
-        }
+        made: dict[str, tuple[str, Any]] = {}
         if protocol == "finetune":
-            before = pretraining_histories(study, folder, runs, task)
-            made["pretraining"] = (f"Cross-entropy before the comparison: {where}.", pretraining_figure(before))
-            made["convergence"] = (f"Convergence: {where}.", convergence_figure(study, runs, task, shown))
             made["margins"] = (
                 f"Margins of the test voxels before and after fine-tuning: {where}.",
                 margin_figure(_histograms(study, folder, runs, task=task, objectives=shown), names),
@@ -81,12 +66,100 @@ def study_figures(
             f"Test slices: {where}.",
             panel_figure(_pictures(study, folder, runs, task=task, protocol=protocol, objectives=shown), names),
         )
-        figures |= {f"{stem}_{name}": entry for name, entry in made.items() if entry[1] is not None}
+        figures |= _drawn(f"{task}_{protocol}", made)
     return figures
+
+
+def result_figures(
+    study: Study, summaries: Sequence[Summary], foreground: Mapping[str, float] | None = None
+) -> dict[str, tuple[str, Any]]:
+    """Those that need nothing but summaries, from cells or as `read_summaries` gives them.
+
+    Args:
+        study: what was compared.
+        summaries: of its runs, those of the first decoder before those of the others.
+        foreground: see `overview_figure`.
+
+    Returns:
+        as `study_figures`.
+    """
+    first = summaries[0].decoder
+    figures: dict[str, tuple[str, Any]] = {
+        "loss_functions": (
+            "The two losses of a margin: the one in the bound, and the one that is trained.",
+            surrogate_figure(),
+        )
+    }
+    for protocol in dict.fromkeys(summary.protocol for summary in summaries):
+        here = [s for s in summaries if (s.protocol, s.decoder) == (protocol, first)]
+        made = {"overview": (f"Every objective in every task: {protocol}.", overview_figure(study, here, foreground))}
+        figures |= _drawn(protocol, made)
+    for task, protocol in dict.fromkeys((summary.task, summary.protocol) for summary in summaries):
+        here = [s for s in summaries if (s.task, s.protocol) == (task, protocol)]
+        plain = [s for s in here if s.decoder == first]
+        names = list(study.tasks[task]["class_names"])
+        where = _where(study, task, protocol)
+        made = {
+            "differences": (f"Paired differences to the best baseline: {where}.", difference_figure(study, plain)),
+            "classes": (f"IoU per class, ± one standard deviation: {where}.", class_figure(study, plain, names)),
+            "decoders": (f"What a free decoder gains: {where}.", decoder_figure(study, here)),
+            "sensitivity": (f"Sensitivity to tau and upsilon: {where}.", sensitivity_figure(study, plain)),
+        }
+        figures |= _drawn(f"{task}_{protocol}", made)
+    return figures
+
+
+def curve_figures(study: Study, summaries: Sequence[Summary], curves: Sequence[Curve]) -> dict[str, tuple[str, Any]]:
+    """Those of the validation curves, from cells or as `read_curves` gives them.
+
+    Args:
+        study: what was compared.
+        summaries: of its runs; they say which objectives are worth a curve.
+        curves: of the pre-training and of the fine-tuning.
+
+    Returns:
+        as `study_figures`.
+    """
+    figures: dict[str, tuple[str, Any]] = {}
+    for task in dict.fromkeys(curve.task for curve in curves):
+        here = [curve for curve in curves if curve.task == task]
+        plain = [s for s in summaries if (s.task, s.protocol, s.decoder) == (task, "finetune", summaries[0].decoder)]
+        known = {curve.objective for curve in here if curve.protocol == "finetune"}
+        shown = _leaders(study, [summary for summary in plain if summary.objective in known])
+        by_label = {
+            study.label(name): [c for c in here if (c.protocol, c.objective) == ("finetune", name)] for name in shown
+        }
+        where = _where(study, task, "finetune")
+        before = [curve for curve in here if curve.protocol == PRETRAINING]
+        made = {
+            "pretraining": (f"Cross-entropy before the comparison: {where}.", pretraining_figure(before)),
+            "convergence": (f"Convergence: {where}.", convergence_figure(by_label)),
+        }
+        figures |= _drawn(f"{task}_finetune", made)
+    return figures
+
+
+def foreground_shares(runs: Sequence[Run]) -> dict[str, float]:
+    """Task -> share of the foreground in the training voxels, mean over the runs."""
+    shares: dict[str, list[float]] = {}
+    for run in runs:
+        counts = np.asarray(run.record["training_counts"], float)
+        shares.setdefault(run.cell.task, []).append(float(counts[1:].sum() / counts.sum()))
+    return {task: float(np.mean(found)) for task, found in shares.items()}
+
+
+def _drawn(stem: str, made: Mapping[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
+    return {f"{stem}_{name}": entry for name, entry in made.items() if entry[1] is not None}
+
+
+def _where(study: Study, task: str, protocol: str) -> str:
+    return f"{study.tasks[task].get('title', task)}, {PROTOCOL_NAMES[protocol]}"
 
 
 def _leaders(study: Study, summaries: Sequence[Summary]) -> list[str]:
     """Cross-entropy or the first baseline, the best baseline, the best of every other group."""
+    if not summaries:
+        return []
     by_group: dict[str, list[Summary]] = {}
     most = max(len(summary.seeds) for summary in summaries)
     for summary in summaries:

@@ -1,21 +1,25 @@
-"""results.csv, tables, figures and one self-contained HTML page from the finished cells of a study."""
+"""Tables, figures, what they are drawn from, and one self-contained HTML page from the finished cells of a study."""
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..files import locked, replacing, write_text
 from ..pages import render
-from .figures import figure_bytes
+from .best_pair import best_pair_says
+from .comparisons import comparisons_csv
+from .conclusions import first_letter
+from .curves import curves_csv
+from .figures import figure_bytes, figure_svg
 from .pretraining import pretraining_warnings
 from .regret_report import regret_by_protocol
 from .results import Run, collect_runs, results_csv, summarise
 from .runner import record_path
-from .scored_runs import scored_runs
+from .scored_runs import ScoredRun, scored_runs
 from .study import Study
+from .study_curves import study_curves
 from .study_figures import study_figures
 from .tables import PROTOCOL_NAMES, study_tables
 
@@ -46,11 +50,20 @@ def write_study_report(study: Study, output: str | os.PathLike[str]) -> list[Pat
 def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
     summaries = summarise(study, runs)
     state = [*_state(study, folder, runs), *pretraining_warnings(study, folder, runs)]
-    regrets = regret_by_protocol(scored_runs(study, runs))
-    tables = [*(table for table, _ in regrets.values()), *study_tables(study, summaries)]
-    markdown = [f"# {study.title}\n", "".join(f"* {line}\n" for line in state), *(table.markdown() for table in tables)]
+    scored = scored_runs(study, runs)
+    says = _conclusions(study, scored)
+    regrets = regret_by_protocol(scored)
+    tables = [*(table for _, table, _ in regrets.values()), *study_tables(study, summaries)]
+    markdown = [
+        f"# {study.title}\n",
+        _bullets([f"**{where}.** {line}" for where, line in says]),
+        _bullets(state),
+        *(table.markdown() for table in tables),
+    ]
     texts = {
         "results.csv": results_csv(study, runs),
+        "comparisons.csv": comparisons_csv(summaries),
+        "curves.csv": curves_csv(study_curves(study, folder, runs)),
         "tables.md": "\n".join(markdown),
         "tables.tex": "\n".join(table.latex() for table in tables),
     }
@@ -61,7 +74,7 @@ def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
     pictures = []
     figures = {
         f"{protocol}_regret": (f"Regret in every task: {PROTOCOL_NAMES[protocol]}.", figure)
-        for protocol, (_, figure) in regrets.items()
+        for protocol, (_, _, figure) in regrets.items()
     }
     figures |= study_figures(study, folder, runs, summaries)
     for name, (caption, figure) in figures.items():
@@ -70,11 +83,25 @@ def _write(study: Study, folder: Path, runs: Sequence[Run]) -> list[Path]:
         with replacing(path) as beside:
             beside.write_bytes(png)
         written.append(path)
-        pictures.append((caption, base64.b64encode(png).decode()))
+        pictures.append((caption, figure.get_label(), figure_svg(figure)))
     page = folder / "report.html"
-    content = {"title": study.title, "state": state, "tables": tables, "pictures": pictures}
+    content = {"title": study.title, "says": says, "state": state, "tables": tables, "pictures": pictures}
     write_text(page, render("experiments/study_report.html", kind="study", **content))
     return [*written, page]
+
+
+def _conclusions(study: Study, runs: Sequence[ScoredRun]) -> list[tuple[str, str]]:
+    """Every task and protocol, and what it says in one or two sentences."""
+    lines = []
+    for task, protocol in dict.fromkeys((run.task, run.protocol) for run in runs):
+        here = [run for run in runs if (run.task, run.protocol) == (task, protocol)]
+        title = study.tasks[task].get("title", task)
+        lines.append((first_letter(f"{title}, {PROTOCOL_NAMES[protocol]}"), best_pair_says(here)))
+    return lines
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "".join(f"* {line}\n" for line in lines)
 
 
 def _state(study: Study, folder: Path, runs: Sequence[Run]) -> list[str]:

@@ -1,9 +1,8 @@
-"""Tables of a study: the comparison itself, and the paper's Tables 1 to 5 with its numbers next to ours."""
+"""Tables of a study: the comparison itself, and the paper's Tables 1, 2, 3 and 5 with its numbers next to ours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,75 +10,11 @@ from . import published
 from .results import Summary, on_common_seeds
 from .scores import Comparison, signed_points
 from .study import Study
+from .table_form import Table
 
-__all__ = ["PROTOCOL_NAMES", "Table", "study_tables"]
+__all__ = ["PROTOCOL_NAMES", "study_tables"]
 
 PROTOCOL_NAMES = {"finetune": "fine-tuned after cross-entropy", "scratch": "from scratch"}
-
-_LATEX = {
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "±": r"$\pm$",
-    "–": "--",
-    "−": "$-$",
-    "á": r"\'a",
-    "Δ": r"$\Delta$",
-}
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table as text cells.
-
-    Attributes:
-        title: one line above it.
-        header: names of the columns; the first column names the row.
-        rows: cells.
-        note: a line below it.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-    def markdown(self) -> str:
-        """The table in Markdown, as GitHub reads it.
-
-        Example:
-            >>> print(Table("IoU", ("method", "IoU"), (("CE", "70.0"),)).markdown())
-            **IoU**
-            <BLANKLINE>
-            | method | IoU |
-            | --- | ---: |
-            | CE | 70.0 |
-            <BLANKLINE>
-        """
-        lines = [f"**{self.title}**", "", _bar(self.header), _bar(["---", *["---:"] * (len(self.header) - 1)])]
-        lines += [_bar(row) for row in self.rows]
-        return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
-
-    def latex(self) -> str:
-        """The table as a LaTeX ``table`` environment; needs no package."""
-        body = [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
-        return "\n".join(
-            [
-                r"\begin{table}[h]",
-                r"\centering \small",
-                rf"\caption{{{_latex(self.title)}.{' ' + _latex(self.note) if self.note else ''}}}",
-                rf"\begin{{tabular}}{{|l|{'c' * (len(self.header) - 1)}|}}",
-                r"\hline",
-                " & ".join(map(_latex, self.header)) + r" \\",
-                r"\hline",
-                *body,
-                r"\hline",
-                r"\end{tabular}",
-                r"\end{table}",
-                "",
-            ]
-        )
 
 
 def study_tables(study: Study, summaries: Sequence[Summary]) -> list[Table]:
@@ -102,7 +37,8 @@ def study_tables(study: Study, summaries: Sequence[Summary]) -> list[Table]:
 
 def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table:
     rows = []
-    for summary in sorted(summaries, key=_rank):
+    ordered = sorted(summaries, key=_rank)
+    for summary in ordered:
         versus = summary.comparison
         rows.append(
             (
@@ -146,6 +82,9 @@ def _comparison(study: Study, summaries: Sequence[Summary], where: str) -> Table
         tuple(rows),
         f"Foreground means over the whole test set, percent; sd over seeds. Best baseline: {reference}. Interval: bootstrap over "
         "seeds and cases. Ties: up to 0.1. Failed: diverged, or a class never learnt." + warning,
+        highest=("mIoU ± sd", "Δ to best baseline [95 %]", "cases won %", "recall", "precision", "case mIoU"),
+        lowest=("s", "MiB"),
+        breaks=_breaks(ordered),
     )
 
 
@@ -154,18 +93,29 @@ def _rank(summary: Summary) -> tuple[int, float]:
     return -len(summary.seeds), -(summary.comparison.difference if summary.comparison else 0.0)
 
 
+def _breaks(ordered: Sequence[Summary]) -> tuple[tuple[int, str], ...]:
+    """Where the number of seeds changes."""
+    seeds = [len(summary.seeds) for summary in ordered]
+    return tuple(
+        (row, "one seed only" if count == 1 else f"{count} seeds only")
+        for row, count in enumerate(seeds)
+        if row and count != seeds[row - 1]
+    )
+
+
 def _interval(versus: Comparison) -> str:
     return f"{signed_points(versus.difference)} [{signed_points(versus.low)}, {signed_points(versus.high)}]"
 
 
 def _references(study: Study, summaries: Sequence[Summary], where: str) -> Table:
     names = list(dict.fromkeys(name for summary in summaries for name in summary.against))
+    ordered = sorted(summaries, key=_rank)
     rows = tuple(
         (
             study.label(summary.objective),
             *(_interval(summary.against[name]) if name in summary.against else "–" for name in names),
         )
-        for summary in sorted(summaries, key=_rank)
+        for summary in ordered
     )
     return Table(
         f"Against each reference: {where}",
@@ -173,6 +123,8 @@ def _references(study: Study, summaries: Sequence[Summary], where: str) -> Table
         rows if names else (),
         "Paired difference of the foreground mIoU, points [95 % interval over seeds and cases], over the seeds that both have. "
         "References: the best baselines, the first baseline, and that one under the other decoders, which cost no training.",
+        highest=tuple(names),
+        breaks=_breaks(ordered) if names else (),
     )
 
 
@@ -182,7 +134,7 @@ def _decoders(study: Study, summaries: Sequence[Summary], where: str) -> Table:
         by_objective.setdefault(summary.objective, {})[summary.decoder] = summary
     names = list(study.decoders)
     rows = []
-    for objective, found in by_objective.items():
+    for objective, found in sorted(by_objective.items(), key=lambda entry: -len(entry[1][names[0]].seeds)):
         base = found[names[0]].miou
         row = [study.label(objective), _percent(base)]
         row += [
@@ -195,30 +147,26 @@ def _decoders(study: Study, summaries: Sequence[Summary], where: str) -> Table:
         ("objective", *names),
         tuple(rows) if len(names) > 1 else (),
         "Foreground mIoU, percent (difference to the first decoder). Decoders are fitted on the validation cases.",
+        highest=tuple(names),
+        breaks=_breaks(sorted((found[names[0]] for found in by_objective.values()), key=lambda one: -len(one.seeds)))
+        if len(names) > 1
+        else (),
     )
 
 
 def _per_class(study: Study, summaries: Sequence[Summary], where: str, task: str) -> Table:
-    """Table 4."""
-    names = study.tasks[task]["class_names"][1:]
-    rows = []
-    for summary in summaries:
-        paper = published.PER_CLASS.get(_paper_row(study, summary.objective) or "")
-        ours = [_spread(summary.per_class_iou[:, k + 1]) for k in range(len(names))]
-        theirs = ["–"] * len(published.PER_CLASS_NAMES) if paper is None else [f"{value:.1f}" for value in paper]
-        rows.append((study.label(summary.objective), *ours, *(theirs if _repeats_the_paper(study) else ())))
-    if not _repeats_the_paper(study):
-        return Table(f"IoU per class: {where}", ("method", *names), tuple(rows), "Percent ± sd over seeds.")
-    return Table(
-        f"IoU per class: {where} (the paper's Table 4)",
-        ("method", *names, *(f"paper: {name}" for name in published.PER_CLASS_NAMES)),
-        tuple(rows),
-        "Percent ± sd over seeds; the paper's columns are instrument parts, one run.",
+    names = tuple(study.tasks[task]["class_names"][1:])
+    ordered = sorted(summaries, key=lambda summary: -len(summary.seeds))
+    rows = tuple(
+        (study.label(summary.objective), *(_spread(summary.per_class_iou[:, k + 1]) for k in range(len(names))))
+        for summary in ordered
     )
+    title = f"IoU per class: {where}"
+    return Table(title, ("method", *names), rows, "Percent ± sd over seeds.", highest=names, breaks=_breaks(ordered))
 
 
 def _sensitivity(study: Study, summaries: Sequence[Summary], where: str) -> Table:
-    """Table 1."""
+    """The paper's Table 1."""
     rows = []
     repeats = _repeats_the_paper(study)
     columns = ("paper: COVID loss", "COVID IoU", "instruments loss", "instruments mIoU") if repeats else ()
@@ -322,11 +270,3 @@ def _spread(values: np.ndarray) -> str:
     """Mean ± standard deviation; one seed has none."""
     text = _percent(values)
     return f"{text} ± {100 * float(np.std(values, ddof=1)):.2f}" if len(values) > 1 else text
-
-
-def _bar(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)

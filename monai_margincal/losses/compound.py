@@ -8,7 +8,7 @@ part in the mean of the overlap part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,6 +28,10 @@ __all__ = ["MarginCalibrationDiceLoss", "MarginCalibrationTverskyLoss"]
 class _MarginCalibrationOverlapLoss(_Loss):
     """The margin-calibrated log-loss and an overlap loss of probabilities, on the same voxels and in one pass over them."""
 
+    if TYPE_CHECKING:  # TorchScript reads annotations of classes, but not this one
+        #: is shown what each part adds to every value, detached: `monai_margincal.training.LossPartsHandler`
+        on_parts: Callable[[torch.Tensor, torch.Tensor], None] | None
+
     def __init__(self, lambda_margin: float, margin: MarginCalibrationLoss, overlap: OverlapLoss) -> None:
         super().__init__(reduction=margin.reduction)
         if self.reduction == "none":
@@ -38,6 +42,7 @@ class _MarginCalibrationOverlapLoss(_Loss):
         self.lambda_margin = float(lambda_margin)
         self.margin_calibration = margin
         self.overlap = overlap
+        self.on_parts = None
 
     def _lambda_overlap(self) -> float:
         """Weight of the overlap part."""
@@ -111,7 +116,11 @@ class _MarginCalibrationOverlapLoss(_Loss):
         if class_mask is not None and input.shape[1] > 1:
             counted = counted & class_mask
         overlap = self.overlap(sums[:, :, first:], counted[:, first:]).to(loss.dtype)
-        return self.lambda_margin * loss + self._lambda_overlap() * overlap
+        loss, overlap = self.lambda_margin * loss, self._lambda_overlap() * overlap
+        # a compiled loss owns its results: they may be overwritten by the next step
+        if not torch.jit.is_scripting() and self.on_parts is not None and not torch.compiler.is_compiling():
+            self.on_parts(loss.detach(), overlap.detach())
+        return loss + overlap
 
 
 class MarginCalibrationDiceLoss(_MarginCalibrationOverlapLoss):

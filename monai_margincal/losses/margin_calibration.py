@@ -150,6 +150,10 @@ class MarginCalibrationLoss(HoldsSettings, _Loss):
             class_counts, margins, tau=tau, upsilon=upsilon, normalization=normalization
         )
         self.class_names = names
+        #: where the margins come from, in words: they themselves no longer tell
+        self.margins_from = (
+            "given" if class_counts is None else f"tau {tau:g}, upsilon {upsilon:g}, normalization {normalization}"
+        )
         given = {
             "margin_negative": negative,
             "margin_positive": positive,

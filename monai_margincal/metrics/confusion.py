@@ -139,6 +139,23 @@ def class_iou(matrix: Matrices, absent: float = math.nan) -> Matrices:
     return _in_kind(matrix, _share(counts, _union(counts), absent))
 
 
+def class_dice(matrix: Matrices, absent: float = math.nan) -> Matrices:
+    """Dice coefficient (F1 score) per class, twice the intersection over the sum of both sizes, float64 (..., C).
+
+    Of one confusion matrix it is ``2 IoU / (1 + IoU)``, so that it ranks as the IoU does.
+
+    Args:
+        matrix: as for `class_iou`.
+        absent: the value of 0/0, a class seen in neither truth nor prediction.
+
+    Example:
+        >>> class_dice(np.array([[8, 2], [0, 10]])).round(4)
+        array([0.8889, 0.9091])
+    """
+    counts = _tensor(matrix)
+    return _in_kind(matrix, _share(2 * counts, counts.sum(-1) + counts.sum(-2), absent))
+
+
 def class_recall(matrix: Matrices, absent: float = math.nan) -> Matrices:
     """Correct voxels of a class over its true ones ("pixel accuracy" of the paper's tables), float64 (..., C).
 

@@ -10,7 +10,7 @@ import torch
 from monai.metrics import CumulativeIterationMetric
 from monai.utils import evenly_divisible_all_gather
 
-from .confusion import class_iou, class_precision, class_recall, confusion_matrix
+from .confusion import class_dice, class_iou, class_precision, class_recall, confusion_matrix
 
 #: What to do with a class seen nowhere -> the value of its 0/0.
 ABSENT = {"one": 1.0, "exclude": math.nan}
@@ -136,6 +136,11 @@ class DatasetIoU(CumulativeIterationMetric):
     def per_class(self) -> torch.Tensor:
         """IoU of every class, float64 (C,), at the place of its id."""
         return self._without_ignored(class_iou(self.confusion_matrix, ABSENT[self.absent]))
+
+    @property
+    def dice(self) -> torch.Tensor:
+        """Dice coefficient of every class, float64 (C,), at the place of its id."""
+        return self._without_ignored(class_dice(self.confusion_matrix, ABSENT[self.absent]))
 
     @property
     def recall(self) -> torch.Tensor:

@@ -14,7 +14,7 @@ from ignite.engine import Events
 
 from ..files import expect_writable, write_text
 from ..processes import gather, own_rank
-from .confusion import class_iou, class_recall, confusion_matrix
+from .confusion import class_dice, class_iou, class_recall, confusion_matrix
 from .dataset_iou import ABSENT
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ ALL = "all"
 
 
 class GroupIoUHandler:
-    """Write the IoU of every class, their mean and the pixel accuracy of every group of images, and of all of them.
+    """Write IoU and Dice of every class, their means and the pixel accuracy of every group of images, and of all of them.
 
     Each row of the table comes from one confusion matrix over the images of its group; the last row, "all", over all images, as
-    `DatasetIoU` computes it. Columns: group, images, mean IoU and pixel accuracy (the mean recall, as in the paper's tables) of
-    the foreground classes, IoU of every class. The table goes to the engine's log and to a CSV file.
+    `DatasetIoU` computes it. Columns: group, images, mean IoU, mean Dice and pixel accuracy (the mean recall, as in the paper's
+    tables) of the foreground classes, then IoU and Dice of every class. The table goes to the engine's log and to a CSV file.
 
     Args:
         num_classes: number of classes, background included; class 0 takes no part in the means.
@@ -56,10 +56,10 @@ class GroupIoUHandler:
         >>> item = {"pred": torch.tensor([[0, 0, 1, 1]]), "label": truth, "sequence": "1"}
         >>> state = engine.run([[item, {**item, "pred": truth, "sequence": "2"}]])
         >>> print(file.read_text().strip())
-        sequence,images,mean_iou,pixel_accuracy,iou_background,iou_tool
-        1,1,0.666667,0.666667,0.5,0.666667
-        2,1,1.0,1.0,1.0,1.0
-        all,2,0.833333,0.833333,0.666667,0.833333
+        sequence,images,mean_iou,mean_dice,pixel_accuracy,iou_background,iou_tool,dice_background,dice_tool
+        1,1,0.666667,0.8,0.666667,0.5,0.666667,0.666667,0.8
+        2,1,1.0,1.0,1.0,1.0,1.0,1.0,1.0
+        all,2,0.833333,0.909091,0.833333,0.666667,0.833333,0.8,0.909091
     """
 
     def __init__(
@@ -113,7 +113,8 @@ class GroupIoUHandler:
     def _write(self, engine: Engine) -> None:
         counted = [found for rank in gather(lambda: self._counted()) for found in rank]
         groups = sorted({group for group, _, _ in counted} - {ALL})
-        header = [self.keys[0], "images", "mean_iou", "pixel_accuracy", *(f"iou_{name}" for name in self.class_names)]
+        header = [self.keys[0], "images", "mean_iou", "mean_dice", "pixel_accuracy"]
+        header += [f"{word}_{name}" for word in ("iou", "dice") for name in self.class_names]
         rows = [header, *(self._row(group, counted) for group in (*groups, ALL))]
         if own_rank() > 0:
             return
@@ -128,11 +129,12 @@ class GroupIoUHandler:
     def _row(self, group: str, counted: Iterable[tuple[str, list[list[int]], int]]) -> list[str]:
         own = [(matrix, images) for name, matrix, images in counted if name == group]
         matrix = torch.tensor([matrix for matrix, _ in own] or [[[0] * self.num_classes] * self.num_classes]).sum(0)
-        iou, recall = (score(matrix, ABSENT[self.absent]) for score in (class_iou, class_recall))
+        iou, dice, recall = (score(matrix, ABSENT[self.absent]) for score in (class_iou, class_dice, class_recall))
         evaluated = [index for index in range(1, self.num_classes) if index != self.ignore_index]
-        values = [iou[evaluated].nanmean(), recall[evaluated].nanmean(), *iou]
+        means = [scores[evaluated].nanmean() for scores in (iou, dice, recall)]
         if self.ignore_index is not None and 0 <= self.ignore_index < self.num_classes:
-            values[2 + self.ignore_index] = torch.tensor(torch.nan)
+            iou[self.ignore_index] = dice[self.ignore_index] = torch.nan
+        values = [*means, *iou, *dice]
         return [group, str(sum(images for _, images in own)), *(_shown(float(value)) for value in values)]
 
 

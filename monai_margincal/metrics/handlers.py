@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: What may be written per class -> where it comes from. The IoU is the metric itself and needs no word of its own.
 PER_CLASS: dict[str, Callable[[DatasetIoU], torch.Tensor]] = {
     "iou": lambda metric: metric.per_class,
+    "dice": lambda metric: metric.dice,
     "recall": lambda metric: metric.recall,
     "precision": lambda metric: metric.precision,
     "images": lambda metric: metric.image_counts,
@@ -30,8 +31,10 @@ class DatasetIoUHandler(IgniteMetricHandler):
     entries follow, one per evaluated class, so that `StatsHandler`, `TensorBoardStatsHandler` and `MetricsSaver` show
     them without being told: ``<name>_<class>`` for the IoU, ``<name>_recall_<class>``, ``<name>_precision_<class>`` and
     ``<name>_images_<class>`` (the number of images that hold the class, in truth or prediction: how much data the
-    other numbers rest on). With `save_details`, ``engine.state.metric_details[name]`` holds the IoU of every image, (images, C),
-    for `MetricsSaver`'s report per case, NaN for a class found in neither an image's truth nor its prediction.
+    other numbers rest on). Dice stands beside the IoU under a name of its own, ``val_dice`` beside ``val_iou``: its mean over
+    the evaluated classes, and ``val_dice_<class>``. With `save_details`, ``engine.state.metric_details[name]`` holds the IoU of
+    every image, (images, C), for `MetricsSaver`'s report per case, NaN for a class found in neither an image's truth nor its
+    prediction.
 
     Args:
         num_classes: as in `DatasetIoU`.
@@ -39,7 +42,7 @@ class DatasetIoUHandler(IgniteMetricHandler):
         ignore_index: as in `DatasetIoU`.
         absent: as in `DatasetIoU`.
         class_names: names of all classes, background included, in the order of their ids; default ``class0``, ...
-        per_class: which of ``"iou"``, ``"recall"``, ``"precision"``, ``"images"`` to write per class.
+        per_class: which of ``"iou"``, ``"dice"``, ``"recall"``, ``"precision"``, ``"images"`` to write per class.
         output_transform: takes ``(y_pred, y)`` out of ``engine.state.output``, in a bundle
             ``"$monai.handlers.from_engine(['pred', 'label'])"``.
         save_details: whether to keep the IoU of every image.
@@ -103,5 +106,8 @@ class DatasetIoUHandler(IgniteMetricHandler):
         for word in self.per_class:
             values = PER_CLASS[word](self.metric_fn)
             prefix = name if word == "iou" else f"{name}_{word}"
+            if word == "dice":
+                prefix = name.replace("iou", "dice") if "iou" in name else prefix
+                engine.state.metrics[prefix] = values[list(self.metric_fn.evaluated_classes)].nanmean().item()
             for k in self.metric_fn.evaluated_classes:
                 engine.state.metrics[f"{prefix}_{self.class_names[k]}"] = values[k].item()

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import ignite.distributed as idist
 from ignite.engine import Events
-from monai.handlers import CheckpointLoader, EarlyStopHandler
+from ignite.handlers import EarlyStopping
+from monai.handlers import CheckpointLoader
 from torch import nn
 
 from ..counting.as_class_counts import as_class_counts
 from ..decisions import ClassOffsets
 from ..decisions.offsets_handler import DECISION_FILE
 from ..errors import naming_files
+from ..metrics import MetricsFile
 from ..networks import record_trained_plane
 from ..processes import gather, own_rank
 from .epoch_seed import EpochSeedHandler
+from .loss_parts import LossPartsHandler
+from .opening import opening_text
 from .training_state import TrainingState
 from .warm_up import WarmUpHandler, WarmUpLoss
 from .whole_files import WholeFileCheckpointSaver
@@ -35,10 +39,12 @@ class TrainingSession:
 
     When the trainer is made, pretrained weights are loaded. When it runs for the first time, the following happens in this
     order: the class counts are written to ``OUTPUT_DIR/class_counts.json``, the loss moves to the trainer's device, a
-    `WarmUpLoss` begins to follow the epochs, and an interrupted training is resumed. From then on every epoch gets its own seed
-    (`EpochSeedHandler`), the best weights by the evaluator's key metric go to ``CKPT_DIR/model.pt`` (a plain state dict), the
-    complete state goes to ``CKPT_DIR/checkpoint_epoch=N.pt``, and `early_stop_patience` ends the training. With several
-    processes only the first writes files.
+    `WarmUpLoss` begins to follow the epochs, an interrupted training is resumed, and the log tells counts, margins, loss and
+    decision (`opening_text`). From then on every epoch gets its own seed (`EpochSeedHandler`), the parts of the loss go into the
+    trainer's metrics (`LossPartsHandler`), every validation into ``OUTPUT_DIR/metrics.csv`` (`MetricsFile`), the best weights by
+    the evaluator's key metric into ``CKPT_DIR/model.pt`` (a plain state dict), the complete state into
+    ``CKPT_DIR/checkpoint_epoch=N.pt``, and `early_stop_patience` ends the training. With several processes only the first writes
+    files.
 
     With `offsets` the decision is fitted whenever ``model.pt`` is written, and written after it. A decision that belongs to the
     weights before, ``CKPT_DIR/decision.json`` or the handler's file, is removed first: a run that is killed in between leaves
@@ -52,7 +58,7 @@ class TrainingSession:
         optimizer: saved in the complete state, as is `lr_scheduler`.
         lr_scheduler: the schedule of the learning rate.
         ckpt_dir: folder of the weights and states.
-        output_dir: folder of ``class_counts.json``.
+        output_dir: folder of ``class_counts.json`` and ``metrics.csv``.
         seed: the run's seed, not negative.
         dataset: the training data; its transforms are seeded where there are no worker processes to seed.
         class_counts: the counts that the loss was made from, in any form that an argument ``class_counts`` may have; with None
@@ -88,7 +94,7 @@ class TrainingSession:
         ...     train_handlers=[session, ValidationHandler(interval=1, validator=evaluator)])
         >>> trainer.run()
         >>> sorted(path.name for path in Path(folder.name).iterdir())
-        ['checkpoint_epoch=2.pt', 'class_counts.json', 'model.pt']
+        ['checkpoint_epoch=2.pt', 'class_counts.json', 'metrics.csv', 'model.pt']
     """
 
     def __init__(
@@ -131,6 +137,7 @@ class TrainingSession:
     def attach(self, engine: SupervisedTrainer) -> None:
         """Load pretrained weights; do the rest when the trainer starts."""
         self.seeds.attach(engine)
+        LossPartsHandler().attach(engine)
         if self.pretrained is not None and self.resume_from is None:
             # not when the run starts: weights that a caller has put into the network in the meantime must not be lost
             self.pretrained(engine)
@@ -170,6 +177,12 @@ class TrainingSession:
                 self.resume_from, "cannot be loaded, expected a complete state of such a training", raises=ValueError
             ):
                 CheckpointLoader(self.resume_from, state, map_location=engine.state.device)(engine)
+        if is_first:
+            MetricsFile(Path(self.output_dir, "metrics.csv"), trainer=engine).attach(self.evaluator)
+            decision = (
+                "argmax" if self.offsets is None else f"offsets per class, fitted on validation: {self.offsets.path}"
+            )
+            engine.logger.info("trains on\n%s", opening_text(engine.loss_function, self.class_counts, decision))
 
     def _best_model(self) -> WholeFileCheckpointSaver:
         saver = WholeFileCheckpointSaver(
@@ -196,13 +209,14 @@ class TrainingSession:
         if saved and self.offsets is not None:
             self.offsets.fit_and_write(engine)
 
-    def _early_stop(self, engine: SupervisedTrainer) -> EarlyStopHandler | None:
+    def _early_stop(self, engine: SupervisedTrainer) -> EarlyStopping | None:
         if not self.early_stop_patience:
             return None
-        stop = EarlyStopHandler(
+        # MONAI's handler around it passes on names that Ignite warns of
+        stop = EarlyStopping(
             self.early_stop_patience,
             lambda evaluator: evaluator.state.metrics[evaluator.state.key_metric_name],
             trainer=engine,
         )
-        stop.attach(self.evaluator)
+        self.evaluator.add_event_handler(Events.EPOCH_COMPLETED, stop)
         return stop

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ignite.handlers import Checkpoint
+from ignite.handlers import Checkpoint, EarlyStopping
 from monai.engines import Evaluator, Trainer
-from monai.handlers import CheckpointSaver, EarlyStopHandler
+from monai.handlers import CheckpointSaver
 
 
 class TrainingState:
@@ -21,7 +21,7 @@ class TrainingState:
         trainer: its gradient scaler is saved, if it has one.
         evaluator: the validation, whose best metric is saved.
         best_model: saver of the best model by key metric; None if this process saves none (every rank but the first).
-        early_stop: handler of early stopping, or None.
+        early_stop: Ignite's handler of early stopping, or None.
 
     Example:
         >>> import torch
@@ -41,7 +41,7 @@ class TrainingState:
         trainer: Trainer,
         evaluator: Evaluator,
         best_model: CheckpointSaver | None = None,
-        early_stop: EarlyStopHandler | None = None,
+        early_stop: EarlyStopping | None = None,
     ) -> None:
         self.trainer = trainer
         self.evaluator = evaluator
@@ -52,13 +52,12 @@ class TrainingState:
         """Return only numbers, texts and tensors, so that ``torch.load(..., weights_only=True)`` reads them."""
         best = self._best_models()
         saved = best.state_dict() if best is not None else {}
-        stopper = self._stopper()
         scaler = getattr(self.trainer, "scaler", None)
         return {
             "best_metric": float(self.evaluator.state.best_metric),
             "best_metric_epoch": int(self.evaluator.state.best_metric_epoch),
             "best_models": {key: [(float(p), str(f)) for p, f in pairs] for key, pairs in saved.items()},
-            "early_stop": dict(stopper.state_dict()) if stopper is not None else {},
+            "early_stop": dict(self.early_stop.state_dict()) if self.early_stop is not None else {},
             "scaler": dict(scaler.state_dict()) if scaler is not None else {},
         }
 
@@ -82,9 +81,8 @@ class TrainingState:
                     f"the best model of the resumed run, {', '.join(names)}, is not in {self.best_model.save_dir}: "
                     "the best from here on is saved there"
                 )
-        stopper = self._stopper()
-        if stopper is not None and state_dict["early_stop"]:
-            stopper.load_state_dict(dict(state_dict["early_stop"]))
+        if self.early_stop is not None and state_dict["early_stop"]:
+            self.early_stop.load_state_dict(dict(state_dict["early_stop"]))
         scaler = getattr(self.trainer, "scaler", None)
         if scaler is not None and state_dict["scaler"]:
             scaler.load_state_dict(dict(state_dict["scaler"]))
@@ -92,7 +90,3 @@ class TrainingState:
     def _best_models(self) -> Checkpoint | None:
         """Ignite's list of the best models, inside MONAI's saver."""
         return self.best_model._key_metric_checkpoint if self.best_model is not None else None
-
-    def _stopper(self) -> Any:
-        """Ignite's handler, which does the counting, inside MONAI's."""
-        return self.early_stop._handler if self.early_stop is not None else None

@@ -18,7 +18,9 @@ from monai_margincal.metrics import DatasetIoUHandler
 from monai_margincal.samples import sample_dir
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(path for folder in ("start", "howto") for path in (DOCS / folder).glob("*.md"))
+PAGES = sorted(
+    [*(path for folder in ("start", "howto") for path in (DOCS / folder).glob("*.md")), DOCS / "objectives.md"]
+)
 LUNG = Path(sample_dir("lung_ct"))
 
 
@@ -41,8 +43,21 @@ def _patches() -> Callable[..., Any]:
 READERS_OWN: dict[str, Callable[[], dict[str, Any]]] = {
     "script": lambda: {"train_files": _files("lung2"), "val_files": _files("lung1", "lung2"), "epochs": 1},
     "patches": lambda: {"train_files": _files("lung2"), "train_transforms": _patches()},
+    "objectives": lambda: {
+        "train_files": _files("lung2"),
+        "train": lambda loss: loss,
+        "validation_cases": _validation_cases,
+    },
     "decision": lambda: {"val_files": _files("lung1", "lung2"), "network": _network()},
 }
+
+
+def _validation_cases(network: Any) -> list[Any]:
+    """Logits that a trained network might give, and their labels."""
+    import torch
+
+    labels = (torch.rand(3, 1, 8, 8, 8, generator=torch.Generator().manual_seed(0)) < 0.1).long()
+    return [(torch.cat([1 - case, case - 0.5]).float(), case) for case in labels]
 
 
 def _network() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 BUNDLE = "covid19_ct_lesion_coplenet"
 sys.path.insert(0, str(DOCS))
+from _site.drawings import drawings_inline  # noqa: E402
+from _site.flow_chart import CHART, FREQUENT, RARE, TRAINED, anchor, flow_chart  # noqa: E402
 from _site.links import links_of_site  # noqa: E402
 from _site.reference import write_reference  # noqa: E402
 
@@ -87,3 +90,21 @@ def test_pages_that_have_not_changed_keep_their_time(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.md")}
     write_reference(tmp_path)
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.md")}
+
+
+def test_the_flow_chart_is_that_of_the_rule() -> None:
+    assert CHART.read_text(encoding="utf-8") == flow_chart()
+
+
+def test_the_answers_of_the_flow_chart_lead_to_sections_of_its_page() -> None:
+    headings = re.findall(r"^## (.*)$", (DOCS / "objectives.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert {RARE, FREQUENT, TRAINED} <= set(headings)
+    links = re.findall(r'href="#([^"]+)"', flow_chart())
+    assert set(links) == {anchor(heading) for heading in (RARE, FREQUENT, TRAINED)}
+
+
+def test_a_drawing_becomes_part_of_its_page(tmp_path: Path) -> None:
+    (tmp_path / "a.svg").write_text("<svg>\n</svg>\n")
+    page = tmp_path / "page.md"
+    text = "see\n\n![what](a.svg)\n\nand ![inside](a.svg) a line"
+    assert drawings_inline(text, page) == "see\n\n```{raw} html\n<svg>\n</svg>\n```\n\nand ![inside](a.svg) a line"

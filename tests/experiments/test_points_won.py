@@ -15,7 +15,7 @@ from monai_margincal.experiments.scored_runs import ScoredRun
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
-from _site.pictures import RARITY, rarity_figure  # noqa: E402
+from _site.pictures import RARITY, STUDY, rarity_figure, shown_pictures, study_pictures  # noqa: E402
 
 CE, OURS = ("ce", "argmax"), ("ours", "offsets")
 
@@ -45,10 +45,36 @@ def test_one_bar_per_task_and_recipe_that_was_run() -> None:
     assert [text.get_text() for text in axis.get_xticklabels()] == ["5 %", "0.1 %"]
 
 
-def test_the_committed_picture_is_of_the_committed_runs() -> None:
+def test_a_recipe_that_was_not_run_has_a_cross_and_no_bar() -> None:
+    (axis,) = points_won_figure(RUNS, {"common": "5 %"}, {"ours": OURS, "itself": CE}, ("ce", CE)).axes
+    assert sum(line.get_marker() == "x" for line in axis.lines) == 1
+    assert sum(len(group) for group in axis.containers[::2]) == 1
+
+
+def test_the_conclusion_names_the_task_and_the_recipe() -> None:
+    figure = points_won_figure(
+        RUNS, {"common": "5 %\nslices", "rare": "0.1 %"}, {"ours": OURS, "itself": CE}, ("ce", CE)
+    )
+    assert figure.get_label() == (
+        "Most is won over ce at 0.1 %: +28.00 [+26.00, +30.00] points with ours. Least at 5 %: +0.00 [+0.00, +0.00] with itself."
+    )
+
+
+def test_the_committed_pictures_are_of_the_committed_runs() -> None:
+    _expect_same(figure_bytes(rarity_figure()), RARITY)
+    figures = study_pictures("nodules")
+    for name in shown_pictures()["nodules"]:
+        _expect_same(figure_bytes(figures[name]), STUDY / "nodules" / "figures" / f"{name}.png")
+
+
+def test_every_committed_picture_is_on_a_page() -> None:
+    shown = {STUDY / study / "figures" / f"{name}.png" for study, names in shown_pictures().items() for name in names}
+    assert set(STUDY.glob("*/figures/*")) == shown
+
+
+def _expect_same(content: bytes, path: Path) -> None:
     drawn, committed = (
-        np.asarray(Image.open(io.BytesIO(content)).convert("L"), dtype=float)
-        for content in (figure_bytes(rarity_figure()), RARITY.read_bytes())
+        np.asarray(Image.open(io.BytesIO(data)).convert("L"), dtype=float) for data in (content, path.read_bytes())
     )
     assert drawn.shape == committed.shape
-    assert np.abs(drawn - committed).mean() < 0.5, "make it again: python docs/_site/pictures.py"
+    assert np.abs(drawn - committed).mean() < 0.5, f"make {path.name} again: python docs/_site/pictures.py"

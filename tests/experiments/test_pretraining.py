@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from experiments.tiny_study import tiny_config, write_cases
 
 from monai_margincal.experiments import Study, run_study
+from monai_margincal.experiments.curves import Curve
 from monai_margincal.experiments.figures import pretraining_figure
 from monai_margincal.experiments.pretraining import pretraining_warnings
 from monai_margincal.experiments.results import collect_runs
@@ -53,10 +55,19 @@ def test_a_rule_that_was_not_met_is_a_warning_and_one_that_was_is_none(finished)
 
 
 def test_the_figure_has_a_curve_per_seed():
-    histories = {f"{k}": {"steps": [0, 10], "validation_miou": [0.1, 0.5 + k / 10]} for k in (0, 3)}
-    (axis,) = pretraining_figure(histories).axes
-    assert [line.get_ydata()[-1] for line in axis.lines] == pytest.approx([50, 80])
-    assert pretraining_figure({"0": {"steps": [], "validation_miou": []}}) is None
+    points = (float("nan"), 1.0)
+    curves = [
+        Curve(
+            "t", "pretraining", "", f"{k}", (0, 10), (0.1, 0.5 + k / 10), training_loss=points, validation_loss=points
+        )
+        for k in (0, 3)
+    ]
+    figure = pretraining_figure(curves)
+    assert [line.get_ydata()[-1] for line in figure.axes[0].lines] == pytest.approx([50, 80])
+    assert figure.get_label() == (
+        "Validation mIoU of cross-entropy: seed 0 ends at 50.0 % after 10 steps; seed 3 ends at 80.0 % after 10 steps."
+    )
+    assert pretraining_figure([dataclasses.replace(curves[0], steps=())]) is None
 
 
 def test_the_start_is_not_decided_by_every_decoder(finished):

@@ -45,7 +45,7 @@ def test_worst_case_over_the_tasks_of_two_studies(two, tmp_path, capsys):
     ]
     assert (tmp_path / "out" / "finetune_regret.png").read_bytes().startswith(b"\x89PNG")
     text = (tmp_path / "out" / "regret.md").read_text(encoding="utf-8")
-    assert "| OURS, argmax | 2 of 2 | +1.00 [−3.00, +5.00], rare |" in text
+    assert "| OURS, argmax | 2 of 2 | **+1.00 [−3.00, +5.00], rare** |" in text
     assert "bootstrap over seeds; 2 seeds." in text
 
 

@@ -255,7 +255,10 @@ def test_wrong_labels_stop_the_engine():
             r"class_names must be 3 different names.*found 2: \['background', 'lesion'\]",
         ),
         ({"class_names": ["a", "b", "b"]}, r"3 different names"),
-        ({"per_class": ["dice"]}, r"per_class may hold \('iou', 'recall', 'precision', 'images'\), found \['dice'\]"),
+        (
+            {"per_class": ["hausdorff"]},
+            r"per_class may hold \('iou', 'dice', 'recall', 'precision', 'images'\), found \['hausdorff'\]",
+        ),
         ({"absent": "nan"}, r"absent must be one of"),
     ],
 )

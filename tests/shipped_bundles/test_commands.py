@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import SimpleITK
 import torch
+from metrics_rows import last_metrics
 
 from monai_margincal.networks import COPLENet
 from monai_margincal.samples import sample_dir
@@ -110,11 +110,12 @@ def iou(prediction, truth):
 
 def test_evaluation_scores_on_the_original_label_grid(evaluated, inferred):
     """The number of the evaluation is the IoU of the saved mask and the label file, by NumPy."""
-    with (evaluated.cwd / "eval" / "metrics.csv").open() as file:
-        metrics = {name: float(value) for name, value in csv.reader(file)}
+    metrics = last_metrics(evaluated.cwd / "eval" / "metrics.csv")
     truth = np.asarray(nibabel.load(SAMPLES / "labels" / "lung1.nii.gz").dataobj) == 1
     mask = np.asarray(nibabel.load(inferred.cwd / "masks" / "images" / "lung1_mask.nii.gz").dataobj) == 1
     assert metrics["val_iou"] == metrics["val_iou_lesion"] == pytest.approx(iou(mask, truth), abs=1e-12)
+    dice = 2 * (mask & truth).sum() / (mask.sum() + truth.sum())
+    assert metrics["val_dice"] == metrics["val_dice_lesion"] == pytest.approx(dice, abs=1e-12)
     assert metrics["val_iou_recall_lesion"] == pytest.approx((mask & truth).sum() / truth.sum(), abs=1e-12)
     assert metrics["val_iou_images_lesion"] == 1
     cases = (evaluated.cwd / "eval" / "val_iou_raw.csv").read_text().splitlines()

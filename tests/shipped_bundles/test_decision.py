@@ -11,6 +11,7 @@ import nibabel
 import numpy as np
 import pytest
 import torch
+from metrics_rows import last_metrics
 
 from monai_margincal.decisions import ClassOffsets
 from monai_margincal.decisions.weights_digest import weights_digest
@@ -89,8 +90,7 @@ def test_evaluation_says_what_argmax_and_offsets_give(command, flags, trained):
     run = command(trained.cwd, ("train", "evaluate"), **flags)
     assert (trained.cwd / "models" / "decision.json").read_text() == stored
     assert "kept models/decision.json, which exists" in run.output
-    with (trained.cwd / "eval" / "metrics.csv").open(newline="") as file:
-        found = {name: float(value) for name, value in csv.reader(file)}
+    found = last_metrics(trained.cwd / "eval" / "metrics.csv")
     iou, recall, precision = (found[f"val_iou{word}_lesion"] for word in ("", "_recall", "_precision"))
     assert f"argmax: lesion iou {iou:.4f}, recall {recall:.4f}, precision {precision:.4f}" in run.output
     assert "with offsets: lesion iou " in run.output

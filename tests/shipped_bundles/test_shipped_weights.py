@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 
 import pytest
 import torch
+from metrics_rows import last_metrics
 
 from monai_margincal.decisions import ClassOffsets
 from monai_margincal.margins import class_margins
@@ -18,8 +18,7 @@ FEATURES = [16, 32, 64, 128, 256]
 
 def evaluate(command, folder, **flags):
     run = command(folder, ("train", "evaluate"), features=FEATURES, device="cpu", **flags)
-    with (run.cwd / "eval" / "metrics.csv").open(newline="") as file:
-        found = {name: float(value) for name, value in csv.reader(file)}
+    found = last_metrics(run.cwd / "eval" / "metrics.csv")
     return [found[name] for name in METRICS]
 
 

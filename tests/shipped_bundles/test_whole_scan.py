@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-
 import nibabel
 import numpy as np
 import pytest
 import SimpleITK
+from metrics_rows import last_metrics
 from monai.data.utils import orientation_ras_lps
 from shared import SHARED, needs_shared
 
@@ -56,7 +55,6 @@ def test_train_evaluate_and_infer_on_a_whole_scan(command, tmp_path):
     assert marked.any()
 
     command(tmp_path, ("train", "evaluate"), **given, label_pattern=PATTERNS["label_pattern"], val_cases="lung2")
-    with (tmp_path / "eval" / "metrics.csv").open() as file:
-        metrics = {name: float(value) for name, value in csv.reader(file)}
+    metrics = last_metrics(tmp_path / "eval" / "metrics.csv")
     truth = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(data / "lung2_label.nrrd"))).T == 1
     assert metrics["val_iou"] == pytest.approx((marked & truth).sum() / (marked | truth).sum(), abs=1e-12)

@@ -38,7 +38,7 @@ def test_nothing_is_written_before_the_trainer_runs(tmp_path):
     trainer, _ = training(tmp_path / "new", 3, class_counts=[90, 10], save_interval=2)
     assert not (tmp_path / "new").exists()
     trainer.run()
-    assert files(tmp_path / "new") == ["checkpoint_epoch=2.pt", "class_counts.json", "model.pt"]
+    assert files(tmp_path / "new") == ["checkpoint_epoch=2.pt", "class_counts.json", "metrics.csv", "model.pt"]
     assert json.loads((tmp_path / "new" / "class_counts.json").read_text())["counts"] == [90, 10]
     state = torch.load(tmp_path / "new" / "checkpoint_epoch=2.pt", weights_only=True)
     assert set(state) == {"network", "optimizer", "lr_scheduler", "trainer", "validation"}
@@ -46,7 +46,7 @@ def test_nothing_is_written_before_the_trainer_runs(tmp_path):
 
 def test_without_counts_none_are_written(tmp_path):
     training(tmp_path, 1)[0].run()
-    assert files(tmp_path) == ["checkpoint_epoch=1.pt", "model.pt"]
+    assert files(tmp_path) == ["checkpoint_epoch=1.pt", "metrics.csv", "model.pt"]
 
 
 def test_pretrained_weights_are_there_before_the_run_and_stay_away_in_it(tmp_path):
@@ -121,6 +121,7 @@ def test_a_state_from_behind_the_last_epoch_is_named(tmp_path):
         trainer.run()
 
 
+@pytest.mark.filterwarnings("error")
 def test_it_stops_when_nothing_gets_better(tmp_path):
     trainer, _ = training(tmp_path, 9, early_stop_patience=2, rate=0.0)
     trainer.run()

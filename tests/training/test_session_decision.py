@@ -97,7 +97,7 @@ def test_a_training_without_decision_leaves_none_of_others(tmp_path):
     training(tmp_path, 1, (0.1,)).run()
     torch.manual_seed(3)
     training(tmp_path, 2, (0.1, 0.2), offsets=None).run()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint_epoch=2.pt", "model.pt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint_epoch=2.pt", "metrics.csv", "model.pt"]
 
 
 def test_so_does_one_with_a_single_validation_case(tmp_path):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
+from ignite.handlers import EarlyStopping
 from monai.engines import SupervisedEvaluator, SupervisedTrainer
-from monai.handlers import CheckpointSaver, EarlyStopHandler
+from monai.handlers import CheckpointSaver
 
 from monai_margincal.training import TrainingState
 
@@ -16,7 +17,7 @@ def state(folder):
     evaluator = SupervisedEvaluator("cpu", [0], network)
     saver = CheckpointSaver(str(folder), {"network": network}, save_key_metric=True, key_metric_filename="model.pt")
     saver.attach(evaluator)
-    stop = EarlyStopHandler(3, lambda engine: engine.state.metrics["iou"], trainer)
+    stop = EarlyStopping(3, lambda engine: engine.state.metrics["iou"], trainer)
     return TrainingState(trainer, evaluator, saver, stop)
 
 

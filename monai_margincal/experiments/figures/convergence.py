@@ -2,59 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...palette import SERIES
-from ..results import Run
-from ..study import Study
-from .canvas import new_figure
+from ...palette import BLACK, SERIES
+from ..curves import Curve
+from .canvas import add_header, legend_dot, new_figure, tidy
+
+_MARKERS = "oDsv^P"
 
 
-def convergence_figure(study: Study, runs: Sequence[Run], task: str, objectives: Sequence[str]) -> Any | None:
-    """Validation mIoU, training loss and the gap between the two losses, as means over the seeds.
+def convergence_figure(curves: Mapping[str, Sequence[Curve]]) -> Any | None:
+    """Validation mIoU, training and validation loss, as means over the seeds; the spread of the seeds as lines at the end.
 
     Losses of different objectives have different scales, and controllers change them during training, so each is divided by its
     own final validation loss.
 
     Args:
-        study: of the runs.
-        runs: finished cells.
-        task: name.
-        objectives: names of those to show; those without a finished run that has a validation curve are left out.
+        curves: what the key calls an objective -> the curve of every seed; those with a single point are left out.
+
+    Returns:
+        None where no objective has a curve.
     """
-    figure = new_figure(10.5, 4.0)
-    axes = figure.subplots(1, 3)
-    shown = False
-    for objective, colour in zip(objectives, SERIES, strict=False):
-        chosen = [run for run in runs if (run.cell.task, run.cell.objective) == (task, objective)]
-        histories = [run.record["history"] for run in chosen if run.cell.protocol == "finetune"]
-        histories = [h for h in histories if len(h["steps"]) > 1 and not h["diverged"]]
-        if not histories:
-            continue
-        shown = True
-        steps = histories[0]["steps"]
-        miou = 100 * np.array([h["validation_miou"] for h in histories])
-        scale = np.array([h["validation_loss"][-1] for h in histories])[:, None]
-        validation = np.array([h["validation_loss"][1:] for h in histories]) / scale
-        training = np.array([h["training_loss"][1:] for h in histories], dtype=float) / scale
-        label = f"{study.label(objective)} (seeds: {len(histories)})"
-        axes[0].plot(steps, miou.mean(0), color=colour, marker="o", markersize=3, label=label)
-        if len(histories) > 1:
-            sd = miou.std(0, ddof=1)
-            axes[0].fill_between(steps, miou.mean(0) - sd, miou.mean(0) + sd, color=colour, alpha=0.12, linewidth=0)
-        axes[1].plot(steps[1:], training.mean(0), color=colour, marker="o", markersize=3, label="training")
-        axes[1].plot(steps[1:], validation.mean(0), color=colour, linestyle="--", label="validation")
-        axes[2].plot(steps[1:], (validation - training).mean(0), color=colour, marker="o", markersize=3)
+    shown = {label: [curve for curve in found if len(curve.steps) > 1] for label, found in curves.items()}
+    shown = {label: found for label, found in shown.items() if found}
     if not shown:
         return None
-    axes[0].set(title="validation mIoU, %", xlabel="fine-tuning step")
-    axes[1].set(title="loss: training (solid), validation (dashed)", xlabel="fine-tuning step")
-    axes[1].set_ylabel("share of the last validation loss")
-    axes[2].set(title="validation minus training loss", xlabel="fine-tuning step")
+    figure = new_figure(3.1)
+    axes = figure.subplots(1, 3)
+    handles, ends, spreads = [], {}, []
+    for number, (label, found) in enumerate(shown.items()):
+        colour, marker = SERIES[number % len(SERIES)], _MARKERS[number % len(_MARKERS)]
+        steps = np.array(found[0].steps)
+        miou = 100 * np.array([curve.validation_miou for curve in found])
+        scale = np.array([curve.validation_loss[-1] for curve in found])[:, None]
+        options: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.5, "linewidth": 1.3}
+        axes[0].plot(steps, miou.mean(0), **options)
+        for axis, name in ((axes[1], "training_loss"), (axes[2], "validation_loss")):
+            losses = np.array([getattr(curve, name)[1:] for curve in found]) / scale
+            axis.plot(steps[1:], losses.mean(0), **options)
+        if len(found) > 1:
+            # beside each other, as they would hide one another
+            place = steps[-1] + (number + 1) * 0.045 * steps[-1]
+            spread = miou[:, -1].std(ddof=1)
+            middle = miou[:, -1].mean()
+            axes[0].plot([place, place], [middle - spread, middle + spread], color=colour, linewidth=1.3)
+            spreads.append(float(spread))
+        handles.append(legend_dot(colour, f"{label}, {len(found)} seed{'s' if len(found) > 1 else ''}", marker))
+        ends[label] = float(miou[:, -1].mean())
+    axes[0].set_title("validation mIoU, %", fontsize=9.5)
+    axes[1].set_title("training loss*", fontsize=9.5)
+    axes[2].set_title("validation loss*", fontsize=9.5)
+    low = min(axes[1].get_ylim()[0], axes[2].get_ylim()[0])
+    high = max(axes[1].get_ylim()[1], axes[2].get_ylim()[1])
     for axis in axes:
-        axis.grid(alpha=0.25)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=9)
-    return figure
+        tidy(axis, "both")
+    for axis in axes[1:]:
+        axis.set_ylim(low - 0.03 * (high - low), high + 0.03 * (high - low))
+    note = "step    (* as a share of the objective's last validation loss"
+    note += "; upright lines: ± one standard deviation over the seeds)" if spreads else ")"
+    figure.supxlabel(note, fontsize=8.5, color=BLACK)
+    return add_header(figure, _says(ends, spreads), handles, columns=2)
+
+
+def _says(ends: Mapping[str, float], spreads: Sequence[float]) -> str:
+    first, last = max(ends, key=lambda label: ends[label]), min(ends, key=lambda label: ends[label])
+    if len(ends) == 1:
+        return f"{first} ends at a validation mIoU of {ends[first]:.2f} %."
+    said = f"At the last step the validation mIoU lies between {ends[last]:.2f} % ({last}) and {ends[first]:.2f} % ({first})"
+    if not spreads:
+        return f"{said}; one seed, so the order is undecided."
+    gap, spread = ends[first] - ends[last], float(np.mean(spreads))
+    return f"{said}: {gap:.2f} points, {'less' if gap < spread else 'more'} than the seeds differ by (sd {spread:.2f})."

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...palette import SERIES
+from ...palette import BLACK, SERIES
+from ..conclusions import first_letter
 from ..evaluation import MARGIN_EDGES
-from .canvas import new_figure
+from .canvas import add_header, new_figure, tidy
 
 
 def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names: Sequence[str]) -> Any | None:
-    """Histograms of the true class's margin over the test voxels, one panel per class.
+    """Histograms of the true class's margin over the test voxels, one panel per class, and below each the share below 0.
 
     Args:
         histograms: label -> counts (C, bins) over `MARGIN_EDGES`.
@@ -21,26 +22,52 @@ def margin_figure(histograms: Mapping[str, Sequence[Sequence[int]]], class_names
     """
     if not histograms:
         return None
-    figure = new_figure(3.6 * len(class_names), 3.4)
-    axes = figure.subplots(1, len(class_names), squeeze=False)[0]
+    from matplotlib.lines import Line2D
+
+    columns = min(3, len(class_names))
+    ranks = -(-len(class_names) // columns)
+    figure = new_figure(ranks * (2.2 + 0.16 * len(histograms) + 0.5))
+    grid = figure.add_gridspec(2 * ranks, columns, height_ratios=[2.2, 0.16 * len(histograms) + 0.5] * ranks)
     centres = (MARGIN_EDGES[:-1] + MARGIN_EDGES[1:]) / 2
-    for k, (axis, name) in enumerate(zip(axes, class_names, strict=True)):
-        for (label, counts), colour in zip(histograms.items(), SERIES, strict=False):
-            shares = np.asarray(counts, dtype=float)[k]
-            shares = shares / max(shares.sum(), 1)
-            text = f"{label}: {100 * shares[centres < 0].sum():.1f} % wrong"
+    colours = dict(zip(histograms, (BLACK, *SERIES) if "before" in histograms else SERIES, strict=False))
+    wrong: dict[str, dict[str, float]] = {}
+    for k, name in enumerate(class_names):
+        above = figure.add_subplot(grid[2 * (k // columns), k % columns])
+        below = figure.add_subplot(grid[2 * (k // columns) + 1, k % columns])
+        for row, (label, colour) in enumerate(colours.items()):
+            shares = np.asarray(histograms[label], dtype=float)[k]
+            shares = 100 * shares / max(shares.sum(), 1)
             # the outermost bins hold everything beyond them and are not drawn
-            axis.step(centres[1:-1], 100 * shares[1:-1], where="mid", color=colour, linewidth=1.3, label=text)
-        axis.axvline(0, color="black", linewidth=0.8)
-        axis.set(title=name, xlabel="margin of the true class")
-        axis.set_xlim(MARGIN_EDGES[0], MARGIN_EDGES[-1])
-        inner = [
-            100 * np.asarray(c, dtype=float)[k][1:-1].max() / max(np.sum(np.asarray(c)[k]), 1)
-            for c in histograms.values()
-        ]
-        # room for the legend above the curves
-        axis.set_ylim(0, (1.1 + 0.1 * len(histograms)) * max([*inner, 1e-9]))
-        axis.grid(alpha=0.25)
-        axis.legend(frameon=False, fontsize=7, loc="upper left")
-    axes[0].set_ylabel("% of the class's voxels per bin")
-    return figure
+            above.step(centres[1:-1], shares[1:-1], where="mid", color=colour, linewidth=1.3)
+            missed = float(shares[centres < 0].sum())
+            wrong.setdefault(name, {})[label] = missed
+            below.barh(row, missed, 0.7, color=colour)
+            below.annotate(f" {missed:.1f}", (missed, row), va="center", fontsize=7.5)
+        above.axvline(0, color=BLACK, linewidth=0.8)
+        above.set_title(name, fontsize=9.5)
+        above.set_xlim(MARGIN_EDGES[0], MARGIN_EDGES[-1])
+        above.set_ylim(bottom=0)
+        above.set_xlabel("margin of the true class", fontsize=8.5)
+        most = max([*wrong[name].values(), 1e-9])
+        below.set_xlim(0, 1.25 * most)
+        below.set_ylim(len(colours) - 0.4, -0.6)
+        below.set_yticks([])
+        below.set_xlabel("of its voxels below 0, %", fontsize=8.5)
+        tidy(above, "both")
+        tidy(below)
+        if k % columns == 0:
+            above.set_ylabel("% of the class per bin", fontsize=8.5)
+    handles = [Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
+    return add_header(figure, _says(wrong, class_names), handles, columns=3)
+
+
+def _says(wrong: Mapping[str, Mapping[str, float]], class_names: Sequence[str]) -> str:
+    said = []
+    for name in class_names[1:3]:
+        least = min(wrong[name], key=lambda label: wrong[name][label])
+        most = max(wrong[name], key=lambda label: wrong[name][label])
+        said.append(
+            f"of {name}, {wrong[name][least]:.1f} % of the voxels lie on the wrong side with {least} and "
+            f"{wrong[name][most]:.1f} % with {most}"
+        )
+    return first_letter("; ".join(said)) + "."

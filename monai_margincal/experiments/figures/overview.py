@@ -1,80 +1,78 @@
-"""All tasks side by side, those with rarer foreground further right: where does the choice of the objective matter?"""
+"""All tasks side by side: where does the choice of the objective matter?"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..results import Run, Summary
-from ..scores import signed_points
+from ..conclusions import overview_says
+from ..results import Summary
 from ..study import Study
-from .canvas import group_colour, new_figure
-
-#: difference at which the colour is fully saturated
-_FULL = 0.05
+from .canvas import add_header, group_colours, new_figure, tidy
+from .rows import group_key, stacked
 
 
-def overview_figure(study: Study, runs: Sequence[Run], summaries: Sequence[Summary]) -> Any | None:
-    """Paired difference to the study's first baseline, objectives by tasks; bold where the interval is on one side of 0.
+def overview_figure(
+    study: Study, summaries: Sequence[Summary], foreground: Mapping[str, float] | None = None
+) -> Any | None:
+    """Paired differences to the study's first baseline with their intervals, one panel per task, all on the same axis.
 
     Args:
         study: of the summaries.
-        runs: of the study; the training cases of a task say how rare its foreground is.
         summaries: of one protocol and decoder.
+        foreground: task -> share of the foreground in the training voxels, where known; those with less follow further right.
 
     Returns:
         None for fewer than two tasks, or where the first baseline was not run.
     """
     first = next((name for name, entry in study.objectives.items() if entry.get("group") == "baseline"), None)
-    tasks = sorted({summary.task for summary in summaries}, key=lambda task: -_foreground_share(runs, task))
+    shares = foreground or {}
+    tasks = sorted(dict.fromkeys(summary.task for summary in summaries), key=lambda task: -shares.get(task, 0.0))
     found = {(summary.objective, summary.task): summary for summary in summaries}
-    objectives = list(dict.fromkeys(summary.objective for summary in summaries))
     if first is None or len(tasks) < 2 or not any((first, task) in found for task in tasks):
         return None
-    differences = np.full((len(objectives), len(tasks)), np.nan)
-    bold = np.zeros(differences.shape, bool)
-    for row, objective in enumerate(objectives):
-        for column, task in enumerate(tasks):
-            versus = found[objective, task].against.get(study.label(first)) if (objective, task) in found else None
-            if versus is not None:
-                differences[row, column] = versus.difference
-                bold[row, column] = versus.low > 0 or versus.high < 0
-    compared = np.flatnonzero(np.isfinite(differences).any(1))
-    order = compared[np.argsort(-np.nanmean(differences[compared], 1), kind="stable")]
-    figure = new_figure(3.2 + 1.7 * len(tasks), 0.3 * len(order) + 1.6)
-    axis = figure.subplots()
-    axis.imshow(differences[order], cmap="RdBu", vmin=-_FULL, vmax=_FULL, aspect="auto")
-    for place, row in enumerate(order):
-        for column, value in enumerate(differences[row]):
-            if np.isfinite(value):
-                dark = abs(value) > 0.6 * _FULL
-                axis.text(
-                    column, place, signed_points(value), ha="center", va="center", fontsize=9,
-                    color="white" if dark else "black", fontweight="bold" if bold[row, column] else "normal",
-                )  # fmt: skip
-    axis.set_yticks(range(len(order)), [study.label(objectives[row]) for row in order], fontsize=9)
-    for tick, row in zip(axis.get_yticklabels(), order, strict=True):
-        tick.set_color(group_colour(study.objectives[objectives[row]].get("group")))
-    heads = []
-    for task in tasks:
-        title = textwrap.fill(str(study.tasks[task].get("title", task)), 20)
-        score = found[first, task].miou.mean() if (first, task) in found else float("nan")
-        heads.append(
-            f"{title}\nforeground {100 * _foreground_share(runs, task):.2g} %\n{study.label(first)} {100 * score:.1f}"
-        )
-    axis.xaxis.tick_top()
-    axis.set_xticks(range(len(tasks)), heads, fontsize=8)
-    axis.tick_params(length=0)
-    axis.set_xlabel(
-        f"foreground mIoU minus that of {study.label(first)}, points; bold: 95 % interval without 0", fontsize=9
-    )
-    return figure
+    reference = study.label(first)
+    most: dict[str, Summary] = {}
+    for summary in summaries:
+        if reference in summary.against:
+            before = most.get(summary.objective)
+            most[summary.objective] = max(before or summary, summary, key=lambda one: len(one.seeds))
+    if not most:
+        return None
+
+    def mean(summary: Summary) -> float:
+        against = [found[summary.objective, task].against for task in tasks if (summary.objective, task) in found]
+        return float(np.mean([versus[reference].difference for versus in against if reference in versus]))
+
+    rows = stacked(list(most.values()), mean)
+    colours = group_colours(study.objectives)
+    figure = new_figure(rows.height + 1.3)
+    axes = figure.subplots(1, len(tasks), sharex=True, squeeze=False)[0]
+    for number, (axis, task) in enumerate(zip(axes, tasks, strict=True)):
+        for place, row in zip(rows.places, rows.summaries, strict=True):
+            here = found.get((row.objective, task))
+            versus = here.against.get(reference) if here is not None else None
+            if versus is None:
+                continue
+            colour = colours[row.objective]
+            axis.plot([100 * versus.low, 100 * versus.high], [place, place], color=colour, linewidth=1.4)
+            axis.plot(100 * versus.difference, place, "o", color=colour, markersize=5)
+        axis.axvline(0, color="black", linewidth=0.8)
+        rows.prepare(axis, None if number else [study.label(row.objective) for row in rows.summaries])
+        axis.set_title(_head(study, task, shares, first=found.get((first, task))), fontsize=8.5)
+        tidy(axis)
+    figure.supxlabel(f"points of foreground mIoU ahead of {reference}; lines: 95 % intervals", fontsize=9)
+    says = overview_says(study, summaries, first, tasks)
+    return add_header(figure, says, group_key(study, rows.summaries), columns=6)
 
 
-def _foreground_share(runs: Sequence[Run], task: str) -> float:
-    """Share of the foreground in the training voxels, mean over the runs."""
-    counts = [np.asarray(run.record["training_counts"], float) for run in runs if run.cell.task == task]
-    return float(np.mean([count[1:].sum() / count.sum() for count in counts])) if counts else 0.0
+def _head(study: Study, task: str, shares: Mapping[str, float], first: Summary | None) -> str:
+    lines = [textwrap.fill(str(study.tasks[task].get("title", task)), 26)]
+    if task in shares:
+        lines.append(f"foreground {100 * shares[task]:.2g} %")
+    if first is not None:
+        lines.append(f"{study.label(first.objective)}: {100 * first.miou.mean():.1f} %")
+    return "\n".join(lines)

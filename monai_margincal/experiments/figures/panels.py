@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +10,10 @@ import numpy as np
 
 from ...extras import require
 from ...palette import TRUTH_OUTLINE, class_colour
-from .canvas import new_figure
+from ..scores import foreground_iou
+from .canvas import WIDTH, add_header, new_figure
 
 _OUTLINE = "outline of the truth"
-
-#: of one picture, in inches
-_WIDTH = 1.75
 
 
 def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: list[str]) -> Any | None:
@@ -39,14 +36,16 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
     if not cases:
         return None
     columns = ["image", "truth", *pictures]
-    width = _WIDTH * len(columns)
-    in_legend = _legend_columns(class_names, width)
+    width = WIDTH / max(len(columns), 4)
+    letters = int(width / 0.085)
     truths = [first[f"truth_{number}"] for number in range(cases)]
     tallest = max(truth.shape[1] / truth.shape[0] for truth in truths)
-    legend = 0.25 * math.ceil(len(class_names) / in_legend)
-    figure = new_figure(width, (_WIDTH * min(tallest, 2.0) + 0.2) * cases + 0.4 + legend)
+    heads = {name: textwrap.wrap(name, letters) for name in columns}
+    head = 0.15 * max(map(len, heads.values()))
+    figure = new_figure((width * min(tallest, 2.0) + 0.3) * cases + head)
     axes = figure.subplots(cases, len(columns), squeeze=False)
     table = np.array([(0, 0, 0, 0), *(to_rgba(class_colour(k), 0.55) for k in range(1, len(class_names)))])
+    scores: dict[str, list[float]] = {}
     for number, row in enumerate(axes):
         image, truth = _grey_or_colour(first[f"image_{number}"]).swapaxes(0, 1), first[f"truth_{number}"].T
         for axis, name in zip(row, columns, strict=True):
@@ -57,21 +56,37 @@ def panel_figure(pictures: Mapping[str, Mapping[str, np.ndarray]], class_names: 
                 for k in range(1, len(class_names)):
                     if (truth == k).any():
                         axis.contour(truth == k, levels=[0.5], colors=TRUTH_OUTLINE, linewidths=0.8)
-            if number == 0:
-                axis.set_title(textwrap.fill(name, 20), fontsize=8)
+            lines = heads[name] if number == 0 else []
+            if name in pictures:
+                score = _slice_iou(truth, pictures[name][f"prediction_{number}"].T, len(class_names))
+                scores.setdefault(name, []).append(score)
+                lines = [*lines, f"IoU {100 * score:.0f} %"]
+            axis.set_title("\n".join(lines), fontsize=8)
             axis.set_axis_off()
     handles: list[Patch | Line2D] = [
         Patch(facecolor=table[k], label=name) for k, name in enumerate(class_names) if k > 0
     ]
     handles.append(Line2D([], [], color=TRUTH_OUTLINE, label=_OUTLINE))
-    figure.legend(handles=handles, loc="outside lower center", ncols=in_legend, frameon=False, fontsize=9)
-    return figure
+    return add_header(figure, _says(scores), handles, columns=_legend_columns(class_names))
 
 
-def _legend_columns(class_names: list[str], width: float) -> int:
-    """As many as fit into the width of the figure in inches."""
+def _says(scores: Mapping[str, list[float]]) -> str:
+    means = ", ".join(f"{name} {100 * np.mean(found):.0f} %" for name, found in scores.items())
+    slices = len(next(iter(scores.values())))
+    where = "this slice" if slices == 1 else f"these {slices} slices"
+    return f"Mean IoU in {where}: {means}. Examples of one seed, not evidence."
+
+
+def _slice_iou(truth: np.ndarray, prediction: np.ndarray, classes: int) -> float:
+    """Foreground mean IoU of a slice, as the study's scores have it."""
+    matrix = np.bincount(classes * truth.ravel().astype(int) + prediction.ravel(), minlength=classes**2)
+    return float(foreground_iou(matrix.reshape(classes, classes)))
+
+
+def _legend_columns(class_names: list[str]) -> int:
+    """As many as fit into the width of a figure."""
     longest = max(len(name) for name in [*class_names[1:], _OUTLINE])
-    return max(1, min(len(class_names), int(width / (0.55 + 0.085 * longest))))
+    return max(1, min(len(class_names), int(WIDTH / (0.55 + 0.085 * longest))))
 
 
 def _grey_or_colour(image: np.ndarray) -> np.ndarray:

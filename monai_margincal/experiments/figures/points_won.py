@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...palette import SERIES
+from ..conclusions import in_points
 from ..regret import Pair
 from ..scored_runs import ScoredRun
 from ..scores import seed_interval
-from .canvas import new_figure
+from .canvas import add_header, legend_dot, new_figure, tidy
 
 
 def points_won(runs: Sequence[ScoredRun], task: str, pair: Pair, reference: Pair) -> tuple[float, float, float] | None:
@@ -50,37 +51,78 @@ def points_won_figure(
     recipes: Mapping[str, Pair],
     reference: tuple[str, Pair],
 ) -> Any:
-    """Bars of the points that recipes win in each task, with 95 % intervals.
+    """Bars of the points that recipes win in each task, with 95 % intervals; a cross on the axis where a recipe was not run.
 
     Args:
         runs: of one protocol.
         tasks: task -> what the axis calls it, from common to rare.
-        recipes: what the legend calls a recipe -> objective and decoder; at most four can be told apart.
+        recipes: what the key calls a recipe -> objective and decoder; at most four can be told apart.
         reference: name, and objective and decoder, of what the points are won over.
-
-    Returns:
-        a matplotlib figure; a recipe that was not run in a task has no bar there.
     """
-    figure = new_figure(8.3, 4.2)
+    from matplotlib.patches import Patch
+
+    figure = new_figure(3.5)
     axis = figure.subplots()
     width = 0.8 / len(recipes)
-    for number, (label, pair) in enumerate(recipes.items()):
+    won = {
+        (task, label): points_won(runs, task, pair, reference[1]) for task in tasks for label, pair in recipes.items()
+    }
+    missing = []
+    for number, label in enumerate(recipes):
         places, values, ends = [], [], []
         for place, task in enumerate(tasks):
-            won = points_won(runs, task, pair, reference[1])
-            if won is not None:
-                places.append(place + (number - (len(recipes) - 1) / 2) * width)
-                values.append(won[0])
-                ends.append((won[0] - won[1], won[2] - won[0]))
+            x = place + (number - (len(recipes) - 1) / 2) * width
+            found = won[task, label]
+            if found is None:
+                missing.append((x, SERIES[number]))
+                continue
+            places.append(x)
+            values.append(found[0])
+            ends.append((found[0] - found[1], found[2] - found[0]))
         axis.bar(places, values, 0.92 * width, color=SERIES[number], label=label)
         axis.errorbar(places, values, np.array(ends).T, fmt="none", ecolor="black", elinewidth=1, capsize=2.5)
+    handles = [Patch(color=SERIES[number], label=label) for number, label in enumerate(recipes)]
+    for x, colour in missing:
+        axis.plot(x, 0, "x", color=colour, markersize=5, zorder=3)
+    if missing:
+        handles.append(legend_dot("black", "not run", "x"))
+    handles.append(_interval_key())
     axis.axhline(0, color="black", linewidth=0.8)
-    axis.set_xticks(range(len(tasks)), list(tasks.values()), fontsize=10)
-    axis.set_ylabel(f"points of foreground mIoU\nover {reference[0]}", fontsize=10.5)
-    axis.set_xlabel("share of the voxels that the classes have: from common to rare", fontsize=10.5)
-    axis.grid(axis="y", alpha=0.25)
-    axis.set_axisbelow(True)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.legend(loc="upper left", frameon=False, fontsize=10)
-    return figure
+    axis.set_xticks(range(len(tasks)), list(tasks.values()))
+    axis.set_ylabel(f"points of foreground mIoU\nover {reference[0]}", fontsize=9)
+    axis.set_xlabel("share of the voxels that each class has: from common to rare", fontsize=9)
+    tidy(axis, "y")
+    axis.tick_params(axis="x", length=0)
+    return add_header(figure, _says(won, tasks, reference[0]), handles, columns=2)
+
+
+def _interval_key() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color="black", linewidth=1, label="95 % interval over seeds")
+
+
+def _says(
+    won: Mapping[tuple[str, str], tuple[float, float, float] | None], tasks: Mapping[str, str], reference: str
+) -> str:
+    """Where the most is won, and where the least."""
+    best = {
+        task: max((label for of, label in won if of == task and won[of, label]), key=lambda one: won[task, one] or (0,))
+        for task in tasks
+        if any(won[of, label] for of, label in won if of == task)
+    }
+    ends = {task: won[task, label] or (0.0, 0.0, 0.0) for task, label in best.items()}
+    most, least = max(ends, key=lambda task: ends[task][0]), min(ends, key=lambda task: ends[task][0])
+    low, high = (_words(ends[task]) for task in (least, most))
+    said = f"Most is won over {reference} at {_first_line(tasks[most])}: {high} points with {best[most]}."
+    if most == least:
+        return said
+    return f"{said} Least at {_first_line(tasks[least])}: {low} with {best[least]}."
+
+
+def _words(found: tuple[float, float, float]) -> str:
+    return in_points(*(value / 100 for value in found))
+
+
+def _first_line(name: str) -> str:
+    return name.split("\n")[0]

@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...palette import SERIES
-from .canvas import new_figure
+from ..curves import Curve
+from .canvas import add_header, legend_dot, new_figure, tidy
+
+#: points at the end whose rise is named
+_LAST = 3
 
 
-def pretraining_figure(histories: Mapping[str, Mapping[str, Sequence[float]]]) -> Any | None:
+def pretraining_figure(curves: Sequence[Curve]) -> Any | None:
     """Validation mIoU of the pre-training, one curve per seed.
 
     Args:
-        histories: seed -> history of its pre-training, as `History.to_dict` gives it.
+        curves: one per seed; those with a single point are left out.
 
     Returns:
-        None where no history has a validation curve.
+        None where there is no curve.
     """
-    shown = {seed: history for seed, history in histories.items() if len(history["steps"]) > 1}
+    shown = [curve for curve in curves if len(curve.steps) > 1]
     if not shown:
         return None
-    figure = new_figure(7.5, 3.4)
+    figure = new_figure(2.9)
     axis = figure.subplots()
-    for number, (seed, history) in enumerate(shown.items()):
-        scores = [100 * score for score in history["validation_miou"]]
-        colour = SERIES[number % len(SERIES)]
-        axis.plot(history["steps"], scores, color=colour, marker="o", markersize=3, label=f"seed {seed}")
-    axis.set(xlabel="step of cross-entropy", ylabel="validation mIoU, %")
+    handles = []
+    for number, curve in enumerate(shown):
+        colour, marker = SERIES[number % len(SERIES)], "oDsv^P"[number % 6]
+        scores = [100 * score for score in curve.validation_miou]
+        axis.plot(curve.steps, scores, color=colour, marker=marker, markersize=4)
+        handles.append(legend_dot(colour, f"seed {curve.seed}", marker))
+    axis.set_xlabel("step of cross-entropy", fontsize=9)
+    axis.set_ylabel("validation mIoU, %", fontsize=9)
     axis.set_ylim(bottom=0)
-    axis.grid(alpha=0.25)
-    figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=9)
-    return figure
+    tidy(axis, "both")
+    said = [_end(curve) for curve in shown]
+    many = len(said) > 3
+    text = "; ".join(said[:3]) + (f"; {len(said) - 3} more seeds" if many else "")
+    return add_header(figure, f"Validation mIoU of cross-entropy: {text}.", handles, columns=8)
+
+
+def _end(curve: Curve) -> str:
+    scores = [100 * score for score in curve.validation_miou]
+    text = f"seed {curve.seed} ends at {scores[-1]:.1f} % after {curve.steps[-1]:,} steps"
+    if len(scores) > _LAST:
+        rise = max(scores[-_LAST:]) - max(scores[:-_LAST])
+        text += f", {rise:.1f} points above all but the last {_LAST} points" if rise > 0 else ", no longer rising"
+    return text

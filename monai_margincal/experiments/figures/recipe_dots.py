@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...palette import BLACK, GREY, SERIES
+from ..conclusions import first_letter, in_points
 from ..regret import RegretRow
-from .canvas import new_figure
+from .canvas import add_header, legend_dot, new_figure, tidy
 
 #: rows that stay readable on one page
 _ROWS = 24
@@ -30,33 +31,64 @@ def regret_figure(rows: Sequence[RegretRow]) -> Any | None:
     if not shown:
         return None
     tasks = list(dict.fromkeys(task for row in rows for task in row.tasks))
-    figure = new_figure(7.54, 0.29 * len(shown) + 1.9)
+    figure = new_figure(0.25 * len(shown) + 0.85)
     axis = figure.subplots()
+    handles = []
     for number, task in enumerate(tasks):
         places = [place for place, row in enumerate(shown) if task in row.tasks]
         values = [100 * shown[place].tasks[task].chosen_here.value for place in places]
         colour, marker = SERIES[number % len(SERIES)], _MARKERS[number % len(_MARKERS)]
-        axis.plot(values, places, marker, color=colour, markersize=5, alpha=0.8, markeredgewidth=0, label=task)
-    for place, row in enumerate(shown):
-        worst = row.worst.chosen_here
-        axis.plot(100 * worst.value, place, "o", markersize=11, markerfacecolor="none", markeredgecolor=BLACK)
-        if np.isfinite(worst.low):  # it may reach beyond the figure: the table has its ends
-            axis.plot([100 * worst.low, 100 * worst.high], [place, place], color=BLACK, linewidth=0.9, alpha=0.7)
-    axis.plot([], [], "o", markersize=9, markerfacecolor="none", markeredgecolor=BLACK, label="worst case, 95 %")
-    # most recipes are within a point of each other, and some are 20 away
-    axis.set_xscale("symlog", linthresh=1.0, linscale=1.5)
+        axis.plot(values, places, marker, color=colour, markersize=5, markeredgewidth=0)
+        handles.append(legend_dot(colour, task, marker))
     values = [100 * regret.chosen_here.value for row in shown for regret in row.tasks.values()]
     least, most = min(values), max(values)
-    axis.set_xlim(least - 0.15 * (1 + abs(least)), most + 0.3 * (1 + abs(most)))
+    ends = (least - 0.15 * (1 + abs(least)), most + 0.3 * (1 + abs(most)))
+    for place, row in enumerate(shown):
+        worst = row.worst.chosen_here
+        axis.plot(100 * worst.value, place, "o", markersize=10, markerfacecolor="none", markeredgecolor=BLACK)
+        if np.isfinite(worst.low):  # it may reach beyond the figure: the table has its ends
+            axis.plot([100 * worst.low, 100 * worst.high], [place, place], color=BLACK, linewidth=0.9, alpha=0.7)
+    handles.append(legend_dot(BLACK, "worst case, 95 % interval", markersize=9, markerfacecolor="none"))
+    # most recipes are within a point of each other, and some are 20 away
+    axis.set_xscale("symlog", linthresh=1.0, linscale=1.5)
+    axis.set_xlim(*ends)
     ticks = [tick for tick in (-5, -2, -1, -0.5, 0, 0.5, 1, 2, 5, 10, 20, 50) if least <= tick <= max(most, 1.0)]
     axis.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
     axis.minorticks_off()
     axis.axvline(0, color="black", linewidth=0.8)
-    axis.set_yticks(range(len(shown)), [row.label for row in shown], fontsize=8.5)
+    axis.set_yticks(range(len(shown)), [row.label for row in shown])
+    tidy(axis)
+    axis.tick_params(axis="y", length=0)
     for tick, row in zip(axis.get_yticklabels(), shown, strict=True):
         tick.set_color(GREY if row.is_baseline else "black")
-    axis.invert_yaxis()
-    axis.set_xlabel("points of foreground mIoU behind the best baseline pair\ngrey names: baselines", fontsize=9)
-    axis.grid(axis="x", alpha=0.25)
-    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8.5)
-    return figure
+    axis.set_ylim(len(shown) - 0.4, -0.6)
+    axis.set_xlabel(
+        "points of foreground mIoU behind the task's best baseline pair\n"
+        "linear up to 1, then logarithmic; grey names: baselines",
+        fontsize=8.5,
+    )
+    return add_header(figure, regret_says(rows), handles, columns=7)
+
+
+def regret_says(rows: Sequence[RegretRow]) -> str:
+    """Which recipe has the smallest worst case, and whether the next one is farther away for certain.
+
+    Args:
+        rows: from `regret_rows`, at least one; those that were run in fewer tasks than the first one are left out.
+    """
+    first = rows[0]
+    rows = [row for row in rows if len(row.tasks) == len(first.tasks)]
+    count = len(first.tasks)
+    never, tasks = ("", "of this task") if count == 1 else ("never more than ", f"in any of the {count} tasks")
+    said = f"{first_letter(first.label)} is {never}{_worst(first)} points behind the best baseline pair {tasks}."
+    if len(rows) == 1:
+        return said
+    here, next_one = first.worst.chosen_here, rows[1].worst.chosen_here
+    apart = next_one.low > here.high
+    said += f" Next: {rows[1].label}, {_worst(rows[1])}"
+    return f"{said}." if apart else f"{said}; the intervals overlap, so the order is undecided."
+
+
+def _worst(row: RegretRow) -> str:
+    worst = row.worst.chosen_here
+    return in_points(worst.value, worst.low, worst.high)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...palette import BLUE, ORANGE
+from ...palette import BLUE, GREY, ORANGE
+from ..conclusions import sensitivity_says
 from ..results import Summary, on_common_seeds
 from ..study import Study
-from .canvas import new_figure
+from .canvas import add_header, legend_dot, new_figure, tidy
 
 
 def sensitivity_figure(study: Study, summaries: Sequence[Summary]) -> Any | None:
@@ -25,34 +26,37 @@ def sensitivity_figure(study: Study, summaries: Sequence[Summary]) -> Any | None
     chosen = [s for s in summaries if study.objectives[s.objective].get("tau_upsilon")]
     if len(chosen) < 2:
         return None
-    reference = next((s for s in summaries if s.objective == s.baseline), None)
-    together = on_common_seeds(chosen if reference is None else [*chosen, reference])
+    baseline = next((s for s in summaries if s.objective == s.baseline), None)
+    together = on_common_seeds(chosen if baseline is None else [*chosen, baseline])
     if not together:
         return None
-    chosen, reference = together[: len(chosen)], together[-1] if reference is not None else None
+    chosen, reference = together[: len(chosen)], together[-1] if baseline is not None else None
     chosen.sort(key=lambda s: study.objectives[s.objective]["tau_upsilon"])
-    figure = new_figure(max(6.0, 0.85 * len(chosen) + 1.5), 3.8)
+    from matplotlib.lines import Line2D
+
+    figure = new_figure(3.3)
     axis = figure.subplots()
-    for shift, (name, attribute) in zip(
-        (-0.12, 0.12), (("validation", "validation_miou"), ("test", "miou")), strict=True
+    handles = []
+    for shift, (name, attribute, colour) in zip(
+        (-0.13, 0.13), (("validation", "validation_miou", ORANGE), ("test", "miou", BLUE)), strict=True
     ):
-        colour = BLUE if name == "test" else ORANGE
         for place, summary in enumerate(chosen):
             scores = 100 * getattr(summary, attribute)
-            axis.plot(
-                [place + shift] * len(scores), scores, "o", color=colour, alpha=0.35, markersize=4, markeredgewidth=0
-            )
-            axis.plot(place + shift, scores.mean(), "_", color=colour, markersize=13, markeredgewidth=2.2)
-        axis.plot([], [], "o", color=colour, label=name)
+            axis.plot([place + shift] * len(scores), scores, "_", color=colour, alpha=0.6, markersize=7)
+            axis.plot(place + shift, scores.mean(), "o" if name == "test" else "D", color=colour, markersize=6)
+        handles.append(legend_dot(colour, f"{name}: mean", "o" if name == "test" else "D"))
         if reference is not None:
             mean = 100 * float(np.mean(getattr(reference, attribute)))
-            axis.axhline(mean, color=colour, linestyle=":", label=f"{name}, {study.label(reference.objective)}")
+            label = f"{name}: {study.label(reference.objective)}"
+            axis.axhline(mean, color=colour, linestyle=":")
+            handles.append(Line2D([], [], color=colour, linestyle=":", label=label))
+    handles.append(legend_dot(GREY, "one seed", "_", alpha=0.6))
     labels = []
     for summary in chosen:
         tau, upsilon = study.objectives[summary.objective]["tau_upsilon"]
         labels.append(f"τ {tau:g}\nυ {upsilon:g}\n{study.label(summary.objective).split(':')[0]}")
-    axis.set_xticks(range(len(chosen)), labels, fontsize=8)
-    axis.set_ylabel("foreground mIoU, %")
-    axis.grid(axis="y", alpha=0.25)
-    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    return figure
+    axis.set_xticks(range(len(chosen)), labels)
+    axis.set_xlim(-0.6, len(chosen) - 0.4)
+    axis.set_ylabel("foreground mIoU, %", fontsize=9)
+    tidy(axis, "y")
+    return add_header(figure, sensitivity_says(study, chosen, reference), handles, columns=2)

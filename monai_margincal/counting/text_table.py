@@ -1,4 +1,4 @@
-"""Plain text tables for the terminal."""
+"""Plain text tables for the terminal and the log."""
 
 from __future__ import annotations
 
