@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from ..decisions.offsets_handler import DECISION_FILE
 from ..errors import naming_files
 from ..networks import record_trained_plane
 from ..processes import gather, own_rank
+from ..processes.interrupts import advise_when_interrupted
 from .epoch_seed import EpochSeedHandler
 from .training_state import TrainingState
 from .warm_up import WarmUpHandler, WarmUpLoss
@@ -145,6 +147,7 @@ class TrainingSession:
         if self._begun:
             return
         self._begun = True
+        advise_when_interrupted(lambda: self._how_to_resume(engine))
         # Ignite joins the group of processes when it is first asked for a rank, and waits until all of them do so: what only the
         # first attaches below would wait for ever
         idist.sync()
@@ -170,6 +173,15 @@ class TrainingSession:
                 self.resume_from, "cannot be loaded, expected a complete state of such a training", raises=ValueError
             ):
                 CheckpointLoader(self.resume_from, state, map_location=engine.state.device)(engine)
+
+    def _how_to_resume(self, engine: SupervisedTrainer) -> str:
+        """For the last line of an interrupted run: where it was, and what makes it go on."""
+        saved = {int(path.stem.rpartition("=")[2]): path for path in Path(self.ckpt_dir).glob("checkpoint_epoch=*.pt")}
+        before = [epoch for epoch in saved if epoch <= engine.state.epoch]
+        if not before:
+            return f"in epoch {engine.state.epoch}, before a state was saved: start again"
+        state = shlex.quote(str(saved[max(before)].absolute()))
+        return f"in epoch {engine.state.epoch}: to go on, give the same command with resume_from={state}"
 
     def _best_model(self) -> WholeFileCheckpointSaver:
         saver = WholeFileCheckpointSaver(
