@@ -197,6 +197,7 @@ FEATURES = {
         "dicom",
         "highdicom",
     ),
+    "completion": ("cli('completion', 'bash')", "completion", "shtab"),
     "override": ("cli('check-bundle', '.', '--override', 'a=1')", "check", "fire"),
     "schema": (
         "from monai_margincal.bundle.check.metadata import check_metadata; raise ImportError(check_metadata({})[0])",
