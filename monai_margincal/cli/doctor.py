@@ -36,6 +36,7 @@ _PACKAGES = {
         "tensorboard": "curves of a training",
     },
     "dicom": {"pydicom": "reads DICOM series and DICOM SEG", "highdicom": "writes DICOM SEG"},
+    "video": {"av": "reads videos, writes films in H.264"},
     "check": {"jsonschema": "checks a bundle's metadata", "packaging": "compares versions"},
     "experiments": {
         "PyYAML": "reads a study",
