@@ -43,7 +43,7 @@ def test_masks_and_film_of_a_video_are_those_of_its_frames(command, weights, cli
     assert sorted(path.name for path in (tmp_path / "eval" / "clip.mp4").iterdir()) == names
     film = tmp_path / "eval" / "clip_film.mp4"
     assert times_in(film) == pytest.approx([time / 1000 for time in TIMES])
-    assert iio.immeta(film, plugin="pyav")["size"] == (128, 96)
+    assert next(iio.imiter(film, plugin="pyav")).shape == (96, 128, 3)
     # the same frames as pictures
     (tmp_path / "frames").mkdir()
     for number, frame in enumerate(iio.imiter(clip, plugin="pyav")):
