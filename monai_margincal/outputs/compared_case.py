@@ -106,8 +106,8 @@ def panel_iou(confusion: np.ndarray) -> np.ndarray:
 
 
 def _confusion(predicted: np.ndarray, true: np.ndarray, num_classes: int, ignore_index: int | None) -> np.ndarray:
-    maps = (torch.from_numpy(np.ascontiguousarray(values).astype(np.int64))[None] for values in (predicted, true))
-    return confusion_matrix(*maps, num_classes=num_classes, ignore_index=ignore_index).numpy()
+    y_pred, y = (torch.from_numpy(np.ascontiguousarray(values).astype(np.int64))[None] for values in (predicted, true))
+    return confusion_matrix(y_pred, y, num_classes=num_classes, ignore_index=ignore_index).numpy()
 
 
 def _slice_to_show(label: np.ndarray, ignore_index: int | None) -> int:

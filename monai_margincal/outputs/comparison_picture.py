@@ -58,7 +58,9 @@ def save_comparison(
 
     columns = ["image", "truth", *runs]
     shapes = [(case.image.shape[0] * _aspect(case) / case.image.shape[1]) for case in cases]
-    height = sum(_WIDTH * min(shape, 2.0) + 0.35 for shape in shapes) + 0.75
+    # below a panel stands one line, below that of a slice two
+    lines = sum(0.2 if case.pixel_mm is None else 0.35 for case in cases)
+    height = sum(_WIDTH * min(shape, 2.0) for shape in shapes) + lines + 0.75
     figure = Figure(figsize=(_WIDTH * len(columns), height), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(len(cases), len(columns), squeeze=False, height_ratios=[min(shape, 2.0) for shape in shapes])
