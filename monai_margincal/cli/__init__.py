@@ -32,6 +32,7 @@ _VERBS = {
     "count": ("count", "count the voxels of every class in label files"),
     "margins": ("margins", "show the margins that follow from class counts"),
     "report": ("report", "write a report on class counts as one HTML file"),
+    "figure": ("figure", "draw image, truth and the predictions of several runs side by side"),
     "datalist": ("datalist", "write a MONAI data list for a folder of images and labels"),
     "decide": ("decide", "decide for the IoU by offsets per class: fit, show or bake them"),
     "convert-weights": ("convert_weights", "convert published COPLE-Net weights to this package's layout"),

@@ -41,6 +41,7 @@ _PACKAGES = {
     },
     "completion": {"shtab": "completes commands in a shell"},
     "dicom": {"pydicom": "reads DICOM series and DICOM SEG", "highdicom": "writes DICOM SEG"},
+    "video": {"av": "reads videos, writes films in H.264"},
     "check": {"jsonschema": "checks a bundle's metadata", "packaging": "compares versions"},
     "experiments": {
         "PyYAML": "reads a study",
