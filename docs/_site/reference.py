@@ -12,6 +12,7 @@ from typing import Any
 
 import monai_margincal
 from monai_margincal.cli import build_parser
+from monai_margincal.experiments import study_keys
 
 from .links import ROOT, links_of_site, page_of
 
@@ -25,7 +26,7 @@ _COMMANDS = {
 
 def write_reference(folder: Path) -> None:
     """Write all generated pages into a folder, and nothing that is there already with the same text."""
-    pages = {"python.md": _python_index(), "command_line.md": _command_line()}
+    pages = {"python.md": _python_index(), "command_line.md": _command_line(), "study_files.md": _study_files()}
     pages["changelog.md"] = _as_page(ROOT / "CHANGELOG.md")
     for room, names in _public_names():
         pages[f"python/{room}.md"] = _room(room, names)
@@ -92,7 +93,39 @@ def _command_line() -> str:
     for title, described in _parsers(parser):
         text = described.format_help().replace("`", "'")
         lines += [f"## {title}", "", "```text", text.strip(), "```", ""]
+        keys = described.get_default("json_keys")
+        if keys:
+            lines += ["| key of `--json` | holds |", "|---|---|"]
+            lines += [f"| `{key}` | {meaning} |" for key, meaning in keys.items()]
+            lines += ["| `written` | files that were written |", ""]
     return "\n".join(lines)
+
+
+def _study_files() -> str:
+    lines = [
+        "# Study files",
+        "",
+        "What `margincal compare` runs. `margincal compare --init study.yaml` writes one about your own folder to begin with;",
+        "those of [the study](../study/README.md) lie in `docs/study`. The file is a MONAI configuration in YAML: `_target_`",
+        "names components, `@id` refers to another entry (`@tasks::lesions::steps`), `$` starts an expression, and",
+        "`--set ID=VALUE` sets an entry.",
+        "",
+    ]
+    parts = {
+        "The file": study_keys.STUDY_KEYS,
+        "A task": study_keys.TASK_KEYS,
+        "An objective": study_keys.OBJECTIVE_KEYS,
+        "A block": study_keys.BLOCK_KEYS,
+    }
+    for title, keys in parts.items():
+        lines += [f"## {title}", "", "| key | needed | meaning |", "|---|---|---|"]
+        lines += [f"| `{name}` | {'yes' if key.is_needed else ''} | {key.meaning} |" for name, key in keys.items()]
+        lines += [""]
+    lines += ["What a block leaves out stands for all; for `protocols`, for `finetune`.", ""]
+    lines += ["Any other entry of the file is free for references.", ""]
+    lines += ["## What the file may refer to without having it", "", "| id | what it is |", "|---|---|"]
+    lines += [f"| `@{name}` | {meaning} |" for name, meaning in study_keys.GIVEN.items()]
+    return "\n".join([*lines, ""])
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

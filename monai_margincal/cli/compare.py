@@ -2,8 +2,10 @@
 
 Trains what is missing, then writes results.csv, tables.md, tables.tex, figures/ and report.html into the output folder. Run it
 again to continue after an interruption; start it several times, or under torchrun, to share the work. --only trains single
-cells, named task/protocol/objective/seed with * and ?; --list shows them all.
+cells, named task/protocol/objective/seed with * and ?; --list shows them all. --init writes a study to begin with, about your
+folder of images and labels; it runs as it stands.
 
+  margincal compare --init study.yaml --data my_data
   margincal compare study.yaml --output results
   margincal compare study.yaml --set data_root=/data --only "*/*/*/0" --device cpu
   margincal compare study.yaml --list
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +27,20 @@ from .answer import Answer, add_json_argument
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("config", metavar="FILE", help="the study (YAML)")
+    parser.add_argument("config", nargs="?", metavar="FILE", help="the study (YAML)")
+    beginning = parser.add_argument_group("to begin with")
+    beginning.add_argument("--init", metavar="FILE", help="write a commented study and stop; FILE must not exist yet")
+    beginning.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder of images and labels that it is about; by default the one that FILE lies in",
+    )
+    beginning.add_argument(
+        "--image", metavar="PATTERN", default="images/{case}.*", help="where its images lie, below DIR"
+    )
+    beginning.add_argument(
+        "--label", metavar="PATTERN", default="labels/{case}.*", help="where its labels lie, below DIR"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -59,7 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Train, then report."""
+    """Train, then report; or write a study to begin with."""
+    if (arguments.init is None) == (arguments.config is None):
+        arguments.parser.error(
+            "found " + ("neither" if arguments.init is None else "both") + " of FILE and --init, expected one"
+        )
+    if arguments.init is not None:
+        return _begun(arguments)
     if not arguments.no_report:  # checked now, not after the training
         require("matplotlib", extra="experiments", purpose="the report of a study")
     from ..experiments import Study, run_study, write_study_report
@@ -97,6 +119,20 @@ def run(arguments: argparse.Namespace) -> Answer:
         name, message = next(iter(errors.items()))
         failed = f"{len(errors)} cell(s) failed, the first one {name}: {message} (all in {arguments.output}/errors)"
     return Answer(text, _data(_cells(arguments.output, cells), trained, errors), written=written, failed=failed)
+
+
+def _begun(arguments: argparse.Namespace) -> Answer:
+    from ..experiments.study_template import study_template
+    from ..files import expect_writable, write_text
+    from ..streams import is_stream
+
+    file = Path(arguments.init)
+    if file.exists() and not is_stream(file):
+        raise FileExistsError(f"{file} exists and is not overwritten")
+    expect_writable(file)
+    write_text(file, study_template(file, arguments.data or file.absolute().parent, arguments.image, arguments.label))
+    run_it = f"run it: margincal compare {shlex.quote(arguments.init)} --output results"
+    return Answer(data=_data([], 0, {}), notes=[run_it], written=[arguments.init])
 
 
 def _cells(output: str, cells: Sequence[Any]) -> list[dict[str, Any]]:
