@@ -15,6 +15,7 @@ from monai_margincal.cli import build_parser
 from monai_margincal.experiments import study_keys
 
 from .links import ROOT, links_of_site, page_of
+from .notebooks import NOTEBOOKS, page_of_notebook
 
 #: configuration files of a bundle, each with those that go before it in --config_file
 _COMMANDS = {
@@ -34,6 +35,16 @@ def write_reference(folder: Path) -> None:
         for page in sorted((bundle / "docs").glob("*.md")):
             text = _bundle(bundle) if page.stem == "README" else _as_page(page)
             pages[f"bundles/{page_of(page).name}"] = text
+    pictures: dict[str, bytes] = {}
+    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+        text, drawn = page_of_notebook(notebook)
+        pages[f"notebooks/{notebook.stem}.md"] = links_of_site(text, notebook, page_of(notebook))
+        pictures.update({f"notebooks/{name}": content for name, content in drawn.items()})
+    for name, content in pictures.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
     for name, text in pages.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
