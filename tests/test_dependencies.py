@@ -197,6 +197,18 @@ FEATURES = {
         "dicom",
         "highdicom",
     ),
+    "completion": ("cli('completion', 'bash')", "completion", "shtab"),
+    "video": (
+        "open('a.mp4', 'wb').write(b'0'); from monai_margincal.formats.video import *; from pathlib import Path;"
+        "video_index(Path('a.mp4'))",
+        "video",
+        "av",
+    ),
+    "film": (
+        "from monai_margincal.outputs import *; Outputs('frame_film', '.', frame_film={'format': 'h264'})",
+        "video",
+        "av",
+    ),
     "override": ("cli('check-bundle', '.', '--override', 'a=1')", "check", "fire"),
     "schema": (
         "from monai_margincal.bundle.check.metadata import check_metadata; raise ImportError(check_metadata({})[0])",

@@ -46,4 +46,6 @@ def page_of(file: Path) -> Path:
     if len(parts) == 4 and parts[0] == "bundles" and parts[2] == "docs" and file.suffix == ".md":
         name = parts[1] if file.stem == "README" else f"{parts[1]}_{file.stem}"
         return DOCS / "reference" / "bundles" / f"{name}.md"
+    if parts[:2] == ("docs", "notebooks") and file.suffix == ".ipynb":
+        return DOCS / "reference" / "notebooks" / f"{file.stem}.md"
     return file

@@ -12,8 +12,10 @@ from typing import Any
 
 import monai_margincal
 from monai_margincal.cli import build_parser
+from monai_margincal.experiments import study_keys
 
 from .links import ROOT, links_of_site, page_of
+from .notebooks import NOTEBOOKS, page_of_notebook
 
 #: configuration files of a bundle, each with those that go before it in --config_file
 _COMMANDS = {
@@ -25,7 +27,7 @@ _COMMANDS = {
 
 def write_reference(folder: Path) -> None:
     """Write all generated pages into a folder, and nothing that is there already with the same text."""
-    pages = {"python.md": _python_index(), "command_line.md": _command_line()}
+    pages = {"python.md": _python_index(), "command_line.md": _command_line(), "study_files.md": _study_files()}
     pages["changelog.md"] = _as_page(ROOT / "CHANGELOG.md")
     for room, names in _public_names():
         pages[f"python/{room}.md"] = _room(room, names)
@@ -33,6 +35,16 @@ def write_reference(folder: Path) -> None:
         for page in sorted((bundle / "docs").glob("*.md")):
             text = _bundle(bundle) if page.stem == "README" else _as_page(page)
             pages[f"bundles/{page_of(page).name}"] = text
+    pictures: dict[str, bytes] = {}
+    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+        text, drawn = page_of_notebook(notebook)
+        pages[f"notebooks/{notebook.stem}.md"] = links_of_site(text, notebook, page_of(notebook))
+        pictures.update({f"notebooks/{name}": content for name, content in drawn.items()})
+    for name, content in pictures.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
     for name, text in pages.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +104,39 @@ def _command_line() -> str:
     for title, described in _parsers(parser):
         text = described.format_help().replace("`", "'")
         lines += [f"## {title}", "", "```text", text.strip(), "```", ""]
+        keys = described.get_default("json_keys")
+        if keys:
+            lines += ["| key of `--json` | holds |", "|---|---|"]
+            lines += [f"| `{key}` | {meaning} |" for key, meaning in keys.items()]
+            lines += ["| `written` | files that were written |", ""]
     return "\n".join(lines)
+
+
+def _study_files() -> str:
+    lines = [
+        "# Study files",
+        "",
+        "What `margincal compare` runs. `margincal compare --init study.yaml` writes one about your own folder to begin with;",
+        "those of [the study](../study/README.md) lie in `docs/study`. The file is a MONAI configuration in YAML: `_target_`",
+        "names components, `@id` refers to another entry (`@tasks::lesions::steps`), `$` starts an expression, and",
+        "`--set ID=VALUE` sets an entry.",
+        "",
+    ]
+    parts = {
+        "The file": study_keys.STUDY_KEYS,
+        "A task": study_keys.TASK_KEYS,
+        "An objective": study_keys.OBJECTIVE_KEYS,
+        "A block": study_keys.BLOCK_KEYS,
+    }
+    for title, keys in parts.items():
+        lines += [f"## {title}", "", "| key | needed | meaning |", "|---|---|---|"]
+        lines += [f"| `{name}` | {'yes' if key.is_needed else ''} | {key.meaning} |" for name, key in keys.items()]
+        lines += [""]
+    lines += ["What a block leaves out stands for all; for `protocols`, for `finetune`.", ""]
+    lines += ["Any other entry of the file is free for references.", ""]
+    lines += ["## What the file may refer to without having it", "", "| id | what it is |", "|---|---|"]
+    lines += [f"| `@{name}` | {meaning} |" for name, meaning in study_keys.GIVEN.items()]
+    return "\n".join([*lines, ""])
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

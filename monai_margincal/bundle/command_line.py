@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 #: what `python -m monai.bundle` and `torchrun -m monai.bundle` run as the main program
 _COMMAND_LINE = "monai.bundle.__main__"
+
+#: environment variable in which `margincal segment` and `train` say what is typed for a key: a JSON object, key -> option
+FLAGS_VARIABLE = "MARGINCAL_FLAGS"
 
 #: how fire, which reads MONAI's command line, tells a flag from a value; -3 is a value
 _FLAG = re.compile(r"--|-[a-zA-Z]")
@@ -22,6 +27,20 @@ def is_command_line() -> bool:
     """
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name == _COMMAND_LINE
+
+
+def flags_of(keys: Iterable[str]) -> dict[str, str]:
+    """What is typed for the keys of a configuration: ``--KEY``; under `margincal train`, its own options and ``--set KEY=``.
+
+    Example:
+        >>> flags_of(["epochs"])
+        {'epochs': '--epochs'}
+    """
+    own = os.environ.get(FLAGS_VARIABLE)
+    if own is None:
+        return {key: f"--{key}" for key in keys}
+    options = json.loads(own)
+    return {key: options.get(key, f"--set {key}=") for key in keys}
 
 
 def typed_flags(words: Sequence[str]) -> dict[str, str | None]:

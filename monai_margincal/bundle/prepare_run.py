@@ -12,7 +12,7 @@ from monai.utils import set_determinism
 
 from ..processes import own_rank, start_process_group
 from ..transforms.nvimgcodec import silence_nvimgcodec
-from .command_line import is_command_line, typed_flags
+from .command_line import flags_of, is_command_line, typed_flags
 from .error_line import errors_in_one_line
 from .switches import refuse_texts
 from .texts import keep_literal, settle_flags
@@ -55,8 +55,10 @@ def prepare_run(
         ...     print(error.__cause__)
         trainer#amp: found the text 'false', expected True or False
     """
-    errors_in_one_line()
+    flags: dict[str, str] = {}
+    errors_in_one_line(flags)
     parser, folder = parser_at_work(sys._getframe(1))
+    flags.update(flags_of(map(str, parser[""])))
     if is_command_line():
         settle_flags(parser, typed_flags(sys.argv[1:]))
     keep_literal(parser, parser[""])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import signal
@@ -11,7 +12,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..bundle.command_line import FLAGS_VARIABLE
+
 DEFAULT_BUNDLE = "covid19_ct_lesion_coplenet"
+_STANDARD_ERROR = 2
+#: seconds in which a process that was interrupted along with this one ends
+_GRACE = 5.0
 
 
 def add_bundle_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +26,7 @@ def add_bundle_arguments(parser: argparse.ArgumentParser) -> None:
         "--bundle",
         default=DEFAULT_BUNDLE,
         metavar="NAME",
-        help="a shipped bundle, or the folder of one (default: %(default)s)",
+        help="a shipped bundle, or the folder of one",
     )
     parser.add_argument(
         "--set",
@@ -61,36 +67,44 @@ def key_and_value(text: str, argument: str) -> tuple[str, str]:
 
 
 def run_bundle(
-    root: Path, configs: Sequence[str], keys: Mapping[str, str], settings: Sequence[str], *, is_dry: bool = False
-) -> None:
+    arguments: argparse.Namespace,
+    root: Path,
+    configs: Sequence[str],
+    keys: Mapping[str, str],
+    flags: Mapping[str, str],
+) -> tuple[str, int]:
     """Run configurations of a bundle in a process of their own, whose output and errors are those of MONAI's command line.
 
     Args:
+        arguments: those of `add_bundle_arguments`, and what all verbs have.
         root: the bundle's folder.
         configs: files in its folder ``configs``.
         keys: the verb's own keys, as on MONAI's command line.
-        settings: ``KEY=VALUE`` of the user's.
-        is_dry: only print the command.
+        flags: key -> option of the verb that sets it, for the advice in error messages; all others come by ``--set``.
+
+    Returns:
+        the command, and its exit status; 0 where it was only to be shown.
 
     Raises:
         ValueError: a setting has another form, or is a key that the verb sets itself.
-        SystemExit: the run failed; with its status.
     """
-    flags = {"bundle_root": str(root), **keys}
-    for setting in settings:
+    settings = {"bundle_root": str(root), **keys}
+    for setting in arguments.set:
         key, value = key_and_value(setting, "--set")
-        if key in flags:
+        if key in settings:
             raise ValueError(f"--set: found {setting!r}, expected a key that no other argument sets")
-        flags[key] = value
+        settings[key] = value
     files = [str(root / "configs" / config) for config in configs]
     words = ["-m", "monai.bundle", "run", "--config_file", files[0] if len(files) == 1 else repr(files)]
-    words += [word for key, value in flags.items() for word in (f"--{key}", value)]
-    print("python", shlex.join(words), flush=True)
-    if is_dry:
-        return
-    status = _wait(subprocess.Popen([sys.executable, *words], env={**os.environ, "PYTHONSAFEPATH": "1"}))
-    if status:
-        raise SystemExit(128 - status if status < 0 else status)
+    words += [word for key, value in settings.items() for word in (f"--{key}", value)]
+    command = f"python {shlex.join(words)}"
+    if arguments.dry_run:
+        return command, 0
+    print(command, flush=True)
+    environment = {**os.environ, "PYTHONSAFEPATH": "1", FLAGS_VARIABLE: json.dumps(dict(flags))}
+    log = subprocess.DEVNULL if arguments.quiet else _STANDARD_ERROR if arguments.as_json else None
+    status = _wait(subprocess.Popen([sys.executable, *words], env=environment, stdout=log))
+    return command, 128 - status if status < 0 else status
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
@@ -98,5 +112,8 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait()
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)  # where the interrupt came from elsewhere than the terminal
-        return process.wait()
+        try:
+            return process.wait(_GRACE)
+        except subprocess.TimeoutExpired:  # the interrupt came from elsewhere than the terminal
+            process.send_signal(signal.SIGINT)
+            return process.wait()

@@ -1,21 +1,28 @@
 """Check a MONAI bundle without running it: metadata, properties, names, keys, network, preprocessing, and the data if given.
 
 One line per finding: severity, file, what was found, what was expected. The exit status is 1 if one of them is an error.
+
+  margincal check-bundle my_bundle
+  margincal check-bundle my_bundle --dataset-dir data --override epochs=50
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import Any
 
 from ..extras import require
+from .answer import Answer, add_json_argument
 from .bundle_command import key_and_value
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("bundle", metavar="DIR", help="the bundle's folder, the one that holds configs/")
-    parser.add_argument("--dataset-dir", "--dataset_dir", help="check the data too: pairs, grids, label values")
+    parser.add_argument(
+        "--dataset-dir", "--dataset_dir", metavar="DIR", help="check the data too: pairs, grids, label values"
+    )
     parser.add_argument(
         "--override",
         action="append",
@@ -23,22 +30,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a key, as it would be given to `python -m monai.bundle run`; may be repeated",
     )
+    add_json_argument(
+        parser,
+        {
+            "findings": "a list of severity, kind, message and files",
+            "errors": "how many",
+            "warnings": "how many",
+            "infos": "how many",
+        },
+    )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Print the findings."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """The findings."""
     from ..bundle.check import check_bundle
-    from ..errors import CaseError
-    from ..findings import in_numbers
+    from ..findings import SEVERITIES, in_numbers
 
     overrides = dict(_override(text) for text in arguments.override)
     findings = check_bundle(arguments.bundle, overrides, arguments.dataset_dir)
-    for finding in findings:
-        print(finding)
+    numbers = Counter(finding.severity for finding in findings)
     summary = in_numbers(findings)
-    if any(finding.severity == "error" for finding in findings):
-        raise CaseError(f"{arguments.bundle}: found {summary}, expected no error")
-    print(f"{arguments.bundle}: {summary}")
+    lines = [str(finding) for finding in findings]
+    return Answer(
+        "\n".join(lines if numbers["error"] else [*lines, f"{arguments.bundle}: {summary}"]),
+        {
+            "findings": [finding.to_dict() for finding in findings],
+            **{f"{severity}s": numbers[severity] for severity in SEVERITIES},
+        },
+        failed=f"{arguments.bundle}: found {summary}, expected no error" if numbers["error"] else "",
+    )
 
 
 def _override(text: str) -> tuple[str, Any]:

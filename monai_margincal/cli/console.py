@@ -31,6 +31,12 @@ class Console:
     def __init__(self, stream: Any) -> None:
         self.stream = stream
         self.error: OSError | None = None
+        #: progress bars are shown in terminals only, so a console that shows none says that it is no terminal
+        self.shows_progress = True
+
+    def isatty(self) -> bool:
+        """Whether progress is shown here."""
+        return self.shows_progress and self.stream is not None and self.stream.isatty()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)

@@ -2,6 +2,8 @@
 
 Reads any published layout (MONAI 0.2, the margin-calibration authors') and writes a plain state dict that can serve as the
 bundle's models/model.pt. Pickled objects other than tensors are refused.
+
+  margincal convert-weights coplenet_pretrained_monai_dict.pt models/published.pt
 """
 
 from __future__ import annotations
@@ -9,16 +11,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .console import printing_beside
+from .answer import Answer, add_json_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("input", help="checkpoint (.pt, .pth) of a published COPLE-Net")
-    parser.add_argument("output", help="file to write; it must not exist yet")
+    parser.add_argument("input", metavar="INPUT", help="checkpoint (.pt, .pth) of a published COPLE-Net")
+    parser.add_argument("output", metavar="OUTPUT", help="file to write; it must not exist yet")
+    add_json_argument(parser, {"network": "arguments of the COPLENet that takes these weights"})
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Answer:
     """Load safely, convert, check with a strict load, write."""
     import torch
 
@@ -46,5 +49,5 @@ def run(arguments: argparse.Namespace) -> None:
     # torch's own writer says of a full disk neither the file nor that
     with naming_files(target, "cannot be written", raises=OSError), replacing(target) as beside:
         torch.save(state_dict, beside)
-    with printing_beside(arguments.output):
-        print(f"{target}: COPLENet({', '.join(f'{key}={value!r}' for key, value in config.items())})")
+    shown = ", ".join(f"{key}={value!r}" for key, value in config.items())
+    return Answer(f"COPLENet({shown})", {"network": config}, written=[arguments.output])

@@ -4,6 +4,11 @@ KIND is `folder` (images and labels matched by case name, never by position), `f
 by sequence), `uestc-covid19` or `endovis2017` (with the published splits).
 Sections: training, validation, test; with --folds training and test, and each case of training says its fold. Cases of a group,
 such as a patient, stay together. Paths are relative to the list's folder if the data lie below it, else absolute.
+
+  margincal datalist folder DATA --output split.json
+  margincal datalist folder DATA --groups cases.csv --folds 5 --test 0 --output folds.json
+  margincal datalist folder DATA --image "{case}/ct.nii.gz" --label "{case}/seg.nii.gz" --skip-unpaired -o split.json
+  margincal datalist endovis2017 ROOT --task parts --output parts.json
 """
 
 from __future__ import annotations
@@ -15,39 +20,70 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
-from .console import printing_beside
+from .answer import Answer, add_json_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("kind", choices=sorted(_KINDS), metavar="KIND", help=", ".join(sorted(_KINDS)))
-    parser.add_argument("root", help="the data set's folder")
-    parser.add_argument("--output", required=True, help="JSON file to write; it must not exist yet")
+    parser.add_argument("root", metavar="ROOT", help="the data set's folder")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="JSON file to write; it must not exist yet"
+    )
     parser.add_argument(
         "--image",
+        metavar="PATTERN",
         default="images/{case}.*",
         help="folder, frames: template of the images below ROOT; {group} may stand for the patient",
     )
-    parser.add_argument("--label", default="labels/{case}.*", help="folder, frames: template of the labels below ROOT")
     parser.add_argument(
-        "--validation", type=float, help="folder, frames: share of the cases used to choose the model, by default 0.2"
+        "--label",
+        metavar="PATTERN",
+        default="labels/{case}.*",
+        help="folder, frames: template of the labels below ROOT",
     )
     parser.add_argument(
-        "--test", type=float, default=0.2, help="folder, frames: share of the cases used only to report"
+        "--skip-unpaired",
+        action="store_true",
+        help="folder: leave out images without labels and labels without images, and name them, instead of refusing",
     )
     parser.add_argument(
-        "--folds", type=int, help="folder, frames: number of folds for cross-validation, instead of --validation"
+        "--validation",
+        type=float,
+        metavar="SHARE",
+        help="folder, frames: share of the cases used to choose the model, by default 0.2",
     )
-    parser.add_argument("--seed", type=int, default=0, help="folder, frames: seed of the split or of the folds")
     parser.add_argument(
-        "--groups", help="folder: CSV file that says which cases belong together, such as those of a patient"
+        "--test",
+        type=float,
+        metavar="SHARE",
+        default=0.2,
+        help="folder, frames: share of the cases used only to report",
     )
     parser.add_argument(
-        "--group-column", "--group_column", help="folder: its column of groups, where the header leaves a choice"
+        "--folds",
+        type=int,
+        metavar="N",
+        help="folder, frames: number of folds for cross-validation, instead of --validation",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="folder, frames: seed of the split or of the folds"
+    )
+    parser.add_argument(
+        "--groups",
+        metavar="FILE",
+        help="folder: CSV file that says which cases belong together, such as those of a patient",
+    )
+    parser.add_argument(
+        "--group-column",
+        "--group_column",
+        metavar="NAME",
+        help="folder: its column of groups, where the header leaves a choice",
     )
     parser.add_argument(
         "--group-pattern",
         "--group_pattern",
+        metavar="PATTERN",
         help="folder, frames: what case names look like; {group} is the patient or the sequence, * anything: '{group}_*'; for "
         "frames by default what stands before the last number",
     )
@@ -55,7 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--part", type=int, choices=(1, 2), default=1, help="uestc-covid19: 1 coarse labels, 2 expert labels"
     )
     parser.add_argument("--task", choices=("binary", "parts", "types"), help="endovis2017: which classes")
-    parser.add_argument("--maps", help="endovis2017: folder of the class maps; default: TASK_maps beside the list")
+    parser.add_argument(
+        "--maps", metavar="DIR", help="endovis2017: folder of the class maps; default: TASK_maps beside the list"
+    )
     parser.add_argument(
         "--split",
         choices=("frames", "sequence", "fold"),
@@ -63,11 +101,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="endovis2017: the paper's by frames, one sequence held out, or one of four folds held out",
     )
     parser.add_argument(
-        "--held-out", type=int, help="endovis2017: which sequence (1-8) or fold (1-4) is the validation"
+        "--held-out", type=int, metavar="N", help="endovis2017: which sequence (1-8) or fold (1-4) is the validation"
+    )
+    add_json_argument(
+        parser, {"sections": "section -> cases, groups and folds (cases per fold), each null if it has none"}
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Answer:
     """List the cases and write the file."""
     from ..files import expect_writable, write_text
     from ..streams import is_stream
@@ -86,10 +127,12 @@ def run(arguments: argparse.Namespace) -> None:
         for section, items in sections.items()
     }
     write_text(output, json.dumps(content, indent=1) + "\n")
-    with printing_beside(arguments.output):
-        print(
-            f"{output}: " + ", ".join(f"{len(items)} {section}{_groups(items)}" for section, items in sections.items())
-        )
+    numbers = {section: _numbers(items) for section, items in sections.items()}
+    return Answer(
+        ", ".join(f"{known['cases']} {section}{_in_words(known)}" for section, known in numbers.items()),
+        {"sections": numbers},
+        written=[arguments.output],
+    )
 
 
 def _folder(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
@@ -102,6 +145,7 @@ def _folder(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
         groups=arguments.groups,
         group_column=arguments.group_column,
         group_pattern=arguments.group_pattern,
+        skip_unpaired=arguments.skip_unpaired,
     )
     return _divided(data, arguments)
 
@@ -145,13 +189,23 @@ def _by_fold(parts: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str,
     return by_fold
 
 
-def _groups(items: list[dict[str, Any]]) -> str:
-    """How many groups and folds the cases of a section are from, as far as they say it."""
+def _numbers(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """How many cases a section has, and from how many groups and folds they are, as far as they say it."""
     groups = {item["group"] for item in items if "group" in item}
     folds = Counter(item["fold"] for item in items if "fold" in item)
-    said = [f"{len(groups)} group{'' if len(groups) == 1 else 's'}"] if groups else []
-    if folds:
-        said.append(f"{len(folds)} folds of {', '.join(str(folds[fold]) for fold in sorted(folds))}")
+    return {
+        "cases": len(items),
+        "groups": len(groups) or None,
+        "folds": [folds[fold] for fold in sorted(folds)] or None,
+    }
+
+
+def _in_words(known: dict[str, Any]) -> str:
+    said = []
+    if known["groups"]:
+        said.append(f"{known['groups']} group{'' if known['groups'] == 1 else 's'}")
+    if known["folds"]:
+        said.append(f"{len(known['folds'])} folds of {', '.join(map(str, known['folds']))}")
     return f" ({'; '.join(said)})" if said else ""
 
 

@@ -3,6 +3,8 @@
 Every program and every export of these weights (TorchScript, ONNX, TensorRT, MONAI Deploy, MONAI Label, NVFlare) then decides
 alike without knowing of offsets. Probabilities change along with the logits: a threshold moves to 1/2. The weights without
 offsets are needed to fit others, so keep them.
+
+  margincal decide bake models/model.pt models/decision.json models/baked.pt
 """
 
 from __future__ import annotations
@@ -10,18 +12,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .console import printing_beside
+from .answer import Answer, add_json_argument
+from .decide_show import OFFSET_KEYS, offset_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the sub-verb."""
-    parser.add_argument("checkpoint", help="file of the weights: a plain state dict, such as models/model.pt")
-    parser.add_argument("decision", help="JSON file of offsets, such as models/decision.json")
-    parser.add_argument("output", help="file to write; it must not exist yet")
-    parser.add_argument("--bias", help="name of the bias, where more than one convolution could be the last")
+    parser.add_argument(
+        "checkpoint", metavar="WEIGHTS", help="file of the weights: a plain state dict, such as models/model.pt"
+    )
+    parser.add_argument("decision", metavar="OFFSETS", help="JSON file of offsets, such as models/decision.json")
+    parser.add_argument("output", metavar="OUTPUT", help="file to write; it must not exist yet")
+    parser.add_argument(
+        "--bias", metavar="NAME", help="name of the bias, where more than one convolution could be the last"
+    )
+    add_json_argument(parser, {**OFFSET_KEYS, "bias": "name of the bias that took them up"})
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Answer:
     """Load safely, compare, add, write."""
     import torch
 
@@ -59,5 +67,4 @@ def run(arguments: argparse.Namespace) -> None:
     # torch's own writer says of a full disk neither the file nor that
     with naming_files(target, "cannot be written", raises=OSError), replacing(target) as beside:
         torch.save(baked, beside)
-    with printing_beside(arguments.output):
-        print(f"{target}: {offsets!r} in {bias}")
+    return Answer(f"{offsets!r} in {bias}", {**offset_data(offsets), "bias": bias}, written=[arguments.output])

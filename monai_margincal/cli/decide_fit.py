@@ -3,6 +3,9 @@
 A case has a file of logits (.npy or .npz, channel first; or an image such as NIfTI, channel last) and a label on the same voxels,
 matched by name. Logits, not probabilities, and of cases that the network was not trained on. Two cases at least, better twenty;
 offsets whose gain on cases that they were not chosen on is within two standard errors stay 0.
+
+  margincal decide fit validation --names background lesion --output decision.json
+  margincal decide fit . --logits "out/{case}.npy" --labels "truth/{case}.nii.gz" --output decision.json
 """
 
 from __future__ import annotations
@@ -10,38 +13,57 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .console import printing_beside
+from .answer import Answer, add_json_argument
+from .decide_show import OFFSET_KEYS, offset_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the sub-verb."""
     parser.add_argument("root", metavar="DIR", help="folder of the logits and labels")
-    parser.add_argument("--logits", default="logits/{case}.npy", help="template of the files of logits below DIR")
-    parser.add_argument("--labels", default="labels/{case}.*", help="template of the labels below DIR")
-    parser.add_argument("--output", required=True, help="JSON file to write; an older one of offsets is replaced")
     parser.add_argument(
-        "--num-classes", type=int, help="by default as many as the logits have channels, 2 where it is one"
+        "--logits", metavar="PATTERN", default="logits/{case}.npy", help="template of the files of logits below DIR"
     )
-    parser.add_argument("--names", nargs="+", help="class names in the order of the ids")
+    parser.add_argument(
+        "--labels", metavar="PATTERN", default="labels/{case}.*", help="template of the labels below DIR"
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="JSON file to write; an older one of offsets is replaced"
+    )
+    parser.add_argument(
+        "--num-classes",
+        type=int,
+        metavar="N",
+        help="by default as many as the logits have channels, 2 where it is one",
+    )
+    parser.add_argument(
+        "--names", nargs="+", dest="class_names", metavar="NAME", help="class names in the order of the ids"
+    )
     parser.add_argument("--score", choices=("iou", "dice"), default="iou", help="what is to become largest")
     parser.add_argument(
         "--per-case", action="store_true", help="the mean of the cases' scores, not the score of all voxels together"
     )
-    parser.add_argument("--ignore-index", type=int, help="label of voxels that are left out")
-    parser.add_argument("--folds", type=int, default=5, help="parts of the cross-fit")
-    parser.add_argument("--groups", help="CSV file that says which cases belong together, such as those of a patient")
-    parser.add_argument("--group-column", help="its column of groups, where the header leaves a choice")
+    parser.add_argument("--ignore-index", type=int, metavar="ID", help="label of voxels that are left out")
+    parser.add_argument("--folds", type=int, metavar="N", default=5, help="parts of the cross-fit")
     parser.add_argument(
-        "--group-pattern", help="instead of a file, what case names look like, {group} the patient: '{group}_*'"
+        "--groups", metavar="FILE", help="CSV file that says which cases belong together, such as those of a patient"
+    )
+    parser.add_argument("--group-column", metavar="NAME", help="its column of groups, where the header leaves a choice")
+    parser.add_argument(
+        "--group-pattern",
+        metavar="PATTERN",
+        help="instead of a file, what case names look like, {group} the patient: '{group}_*'",
     )
     parser.add_argument(
-        "--weights", help="file of the weights that gave the logits: noted, and compared by inference and bake"
+        "--weights",
+        metavar="FILE",
+        help="file of the weights that gave the logits: noted, and compared by inference and bake",
     )
-    parser.add_argument("--note", help="a sentence about the cases, kept in the file")
+    parser.add_argument("--note", metavar="TEXT", help="a sentence about the cases, kept in the file")
+    add_json_argument(parser, OFFSET_KEYS)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Read the cases one by one, fit, write, show."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """Read the cases one by one, fit, write."""
     from tqdm import tqdm
 
     from ..datasets import folder_datalist
@@ -70,7 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
         logits, labels = saved_case(item["image"], item["label"])
         if votes is None:
             votes = Votes(arguments.num_classes or max(2, len(logits)), arguments.ignore_index)
-            ClassOffsets([0.0] * votes.num_classes, arguments.names)  # says now if the names are too few
+            ClassOffsets([0.0] * votes.num_classes, arguments.class_names)  # says now if the names are too few
         votes.add(logits, labels, item["image"], item.get("group", ""))
     assert votes is not None  # there are items
     offsets = fit_votes(
@@ -78,13 +100,11 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.score,
         not arguments.per_case,
         folds=arguments.folds,
-        class_names=arguments.names,
+        class_names=arguments.class_names,
         known=known,
     )
     offsets.to_json(arguments.output)
-    with printing_beside(arguments.output):
-        print("\n".join(summary_lines(offsets)))
-        print(f"written: {arguments.output}")
+    return Answer("\n".join(summary_lines(offsets)), offset_data(offsets), written=[arguments.output])
 
 
 def _known(arguments: argparse.Namespace) -> dict[str, str]:

@@ -11,9 +11,12 @@ and does not stop the others; the exit status is then 1. Every key of the bundle
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 from pathlib import Path
+from typing import Any
 
+from .answer import Answer, add_json_argument
 from .bundle_command import add_bundle_arguments, bundle_root, run_bundle
 
 
@@ -24,9 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outputs", metavar="KINDS", help="what is written, for example mask,overlay,dicom_seg")
     parser.add_argument("--checkpoint", metavar="FILE", help="weights of your own, in place of the bundle's")
     add_bundle_arguments(parser)
+    add_json_argument(
+        parser,
+        {"command": "what was run", "volumes": "the rows of OUTPUT/volumes.csv for these scans, numbers as numbers"},
+    )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Answer:
     """Run the bundle's inference."""
     from ..datasets import scan_list
 
@@ -42,4 +49,24 @@ def run(arguments: argparse.Namespace) -> None:
         keys["outputs"] = arguments.outputs
     if arguments.checkpoint:
         keys["checkpoint"] = str(Path(arguments.checkpoint).expanduser().absolute())
-    run_bundle(bundle_root(arguments.bundle), ["inference.json"], keys, arguments.set, is_dry=arguments.dry_run)
+    flags = {"output_dir": "--output", "outputs": "--outputs", "checkpoint": "--checkpoint"}
+    command, status = run_bundle(arguments, bundle_root(arguments.bundle), ["inference.json"], keys, flags=flags)
+    if arguments.dry_run:
+        return Answer(command, {"command": command, "volumes": []})
+    volumes = _volumes(Path(arguments.output) / "volumes.csv", {scan["image"] for scan in scans})
+    return Answer(data={"command": command, "volumes": volumes}, status=status)
+
+
+def _volumes(table: Path, scans: set[str]) -> list[dict[str, Any]]:
+    """The rows of the scans in the table of volumes: numbers as numbers, null for what is not there."""
+    if not table.is_file():
+        return []
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["image"] in scans]
+    return [{key: _value(key, text) for key, text in row.items()} for row in rows]
+
+
+def _value(column: str, text: str) -> str | float | None:
+    if not text or not column.endswith(("_voxels", "_ml", "_mm3")):
+        return text or None
+    return int(text) if text.isdecimal() else float(text)

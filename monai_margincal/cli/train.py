@@ -12,8 +12,11 @@ loss with --loss.
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
+from typing import Any
 
+from .answer import Answer, add_json_argument
 from .bundle_command import add_bundle_arguments, bundle_root, run_bundle
 
 
@@ -25,9 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image-pattern", metavar="PATTERN", help='where images lie, for example "images/{case}.*"')
     parser.add_argument("--label-pattern", metavar="PATTERN", help='where labels lie, for example "labels/{case}.*"')
     add_bundle_arguments(parser)
+    add_json_argument(
+        parser,
+        {
+            "command": "what was run",
+            "state": "the last complete state, for --set resume_from=, or null",
+            "best_metric": "of the validation: the foreground mean IoU",
+            "best_metric_epoch": "the epoch that it is from",
+        },
+    )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Answer:
     """Run the bundle's training.
 
     Raises:
@@ -48,7 +60,22 @@ def run(arguments: argparse.Namespace) -> None:
         "ckpt_dir": str(output.absolute() / "models"),
         "output_dir": str(output.absolute() / "eval"),
     }
+    flags = {"image_pattern": "--image-pattern", "label_pattern": "--label-pattern", "ckpt_dir": "--output"}
     for key in ("image_pattern", "label_pattern"):
         if getattr(arguments, key):
             keys[key] = getattr(arguments, key)
-    run_bundle(root, configs, keys, arguments.set, is_dry=arguments.dry_run)
+    command, status = run_bundle(arguments, root, configs, keys, flags=flags)
+    if arguments.dry_run:
+        return Answer(command, {"command": command, **_training(None)})
+    return Answer(data={"command": command, **_training(output / "models")}, status=status)
+
+
+def _training(models: Path | None) -> dict[str, Any]:
+    """What the last state in a folder knows of the best validation."""
+    states = sorted(models.glob("checkpoint_epoch=*.pt"), key=os.path.getmtime) if models is not None else []
+    if not states:
+        return {"state": None, "best_metric": None, "best_metric_epoch": None}
+    import torch
+
+    known = torch.load(states[-1], map_location="cpu", weights_only=True)["validation"]
+    return {"state": str(states[-1]), **{key: known[key] for key in ("best_metric", "best_metric_epoch")}}

@@ -10,6 +10,7 @@ from .folds import assign_folds, select_fold
 from .frames import frames_datalist
 from .group_table import read_group_table
 from .groups import assign_groups, require_separate_groups
+from .label_files import label_files
 from .named_cases import NamedCacheDataset
 from .scan_list import scan_list
 from .scans import ScanDataset
@@ -30,6 +31,7 @@ __all__ = [
     "folder_datalist",
     "frames_datalist",
     "instrument_class_names",
+    "label_files",
     "mask_file_name",
     "read_datalist",
     "read_group_table",

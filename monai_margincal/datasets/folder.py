@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -28,6 +30,7 @@ def folder_datalist(
     groups: str | os.PathLike[str] | Mapping[str, str | int] | None = None,
     group_column: str | None = None,
     group_pattern: str | None = None,
+    skip_unpaired: bool = False,
 ) -> list[dict[str, str]]:
     """List the images of a folder, each with the label of the same case name.
 
@@ -50,6 +53,8 @@ def folder_datalist(
             `monai_margincal.datasets.assign_groups`.
         group_column: the column of the groups in that file.
         group_pattern: instead, what case names look like: ``"{group}_*"``.
+        skip_unpaired: leave out images without a label and labels without an image, with a warning that names them all, instead
+            of refusing the folder.
 
     Returns:
         one ``{"image": path, "label": path, "case": name}`` per case (no ``"label"`` if ``label`` is None), with absolute paths,
@@ -60,7 +65,7 @@ def folder_datalist(
         FileNotFoundError: ``root`` is not a folder, no file fits a template, or a case of ``cases`` has no image or no label.
         ValueError: a template is not relative or does not hold ``{case}`` exactly once, only one template has ``{group}``, an
             image has no label, a label has no image, two files belong to one case, ``cases`` is empty or names a case twice, or
-            a case has no group.
+            a case has no group. With ``skip_unpaired``: no image has a label.
 
     Example:
         >>> from monai_margincal.datasets import folder_datalist
@@ -87,8 +92,14 @@ def folder_datalist(
     for key, template in templates.items():
         found[key] = _matches(folder, template, key, wanted)
     if wanted is None:
-        _require_pairs(folder, templates, found)
-        wanted = sorted(found["image"])
+        alone = _unpaired(folder, templates, found)
+        wanted = sorted(set.intersection(*(set(paths) for paths in found.values())))
+        if alone and not (skip_unpaired and wanted):
+            raise ValueError(
+                f"images and labels in {folder} do not pair up: {_complaints(templates, alone, at_most=10)}"
+            )
+        if alone:
+            warnings.warn(f"left out of {folder}: {_complaints(templates, alone, at_most=sys.maxsize)}", stacklevel=2)
     else:
         for key, template in templates.items():
             missing = [case for case in wanted if case not in found[key]]
@@ -156,18 +167,26 @@ def _matches(folder: Path, template: str, key: str, wanted: list[str] | None) ->
     return {case: several[0] for case, several in paths.items()}
 
 
-def _require_pairs(folder: Path, templates: dict[str, str], found: dict[str, dict[str, str]]) -> None:
-    """Refuse images without labels and labels without images: one missing file must not shift or drop a case unseen."""
-    if "label" not in found:
-        return
-    complaints = []
-    for key, other in (("image", "label"), ("label", "image")):
-        alone = sorted(set(found[key]) - set(found[other]))
-        if alone:
-            names = _shown(Path(found[key][case]).relative_to(folder).as_posix() for case in alone)
-            complaints.append(f"no {other} of the pattern {templates[other]!r} for the {key}s {names}")
-    if complaints:
-        raise ValueError(f"images and labels in {folder} do not pair up: {'; '.join(complaints)}")
+def _unpaired(folder: Path, templates: dict[str, str], found: dict[str, dict[str, str]]) -> dict[str, list[str]]:
+    """Images without labels and labels without images: one missing file must not shift or drop a case unseen."""
+    if "label" not in templates:
+        return {}
+    alone = {
+        key: [
+            Path(found[key][case]).relative_to(folder).as_posix()
+            for case in sorted(set(found[key]) - set(found[other]))
+        ]
+        for key, other in (("image", "label"), ("label", "image"))
+    }
+    return {key: names for key, names in alone.items() if names}
+
+
+def _complaints(templates: dict[str, str], alone: dict[str, list[str]], at_most: int) -> str:
+    other = {"image": "label", "label": "image"}
+    return "; ".join(
+        f"no {other[key]} of the pattern {templates[other[key]]!r} for the {key}s {some_of(names, at_most)}"
+        for key, names in alone.items()
+    )
 
 
 def _shown(names: Iterable[str]) -> str:

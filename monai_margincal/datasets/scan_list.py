@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..formats import IMAGE_SUFFIXES, PICTURE_SUFFIXES, suffix_of
+from ..formats.video import VIDEO_SUFFIXES
 
 #: what holds a whole volume: pictures beside scans are no scans, and a file of a DICOM series is a slice
 _VOLUMES = frozenset(IMAGE_SUFFIXES) - {*PICTURE_SUFFIXES, ".dcm"}
+#: what a folder may be full of without being a DICOM series
+_FRAMES = {*PICTURE_SUFFIXES, *VIDEO_SUFFIXES}
 
 
 def scan_list(paths: Sequence[str | os.PathLike[str]]) -> list[dict[str, str]]:
     """List the scans that paths stand for.
 
     A file is a scan. A folder with volumes in it (NIfTI, NRRD, MetaImage, ...) stands for these, and one of nothing but pictures,
-    such as the frames of a video, for these. Any other folder with files is one DICOM series, whatever its slices are called. A
-    folder of folders stands for what these stand for. Names that begin with a dot are skipped.
+    such as the frames of a video, or videos, for these. Any other folder with files is one DICOM series, whatever its slices are
+    called. A folder of folders stands for what these stand for. Names that begin with a dot are skipped.
 
     Args:
         paths: files and folders; ``~`` is the home folder.
@@ -52,7 +55,7 @@ def _scans_in(path: Path) -> list[Path]:
     volumes = [file for file in files if suffix_of(file).lower() in _VOLUMES]
     if volumes:
         return volumes
-    if files and all(suffix_of(file).lower() in PICTURE_SUFFIXES for file in files):
+    if files and all(suffix_of(file).lower() in _FRAMES for file in files):
         return files
     if files:
         return [path]

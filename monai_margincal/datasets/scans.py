@@ -19,7 +19,9 @@ from ..files import printable
 from ..formats import LabelImage, check_scan
 from ..formats.dicom_series import check_as_read
 from ..formats.placeholder import why_missing
+from ..formats.video import is_video, video_frame, video_index
 from .case_files import IN_MEMORY, case_file
+from .video_items import with_video_frames
 
 _logger = logging.getLogger(__name__)
 
@@ -40,7 +42,8 @@ class ScanDataset(Dataset):
     programs) would make every number of their slice one that is not: they get the lowest value of the scan, and the scan warns.
 
     Args:
-        data: items with a file or folder at ``image_key``.
+        data: items with a file or folder at ``image_key``; with ``axes=2`` a video stands for its frames, see
+            `with_video_frames`.
         transform: prepares an item.
         image_key: key of the scan.
         data_root_dir: folder of the data set, as given to the transforms that save: two scans whose results would have the
@@ -104,7 +107,7 @@ class ScanDataset(Dataset):
             if ".." in result.parts:
                 raise ValueError(f"{scan} does not lie in the data set's folder {data_root_dir}")
             names[result] = str(scan)
-        super().__init__(data, transform)
+        super().__init__(with_video_frames(data, image_key) if axes == 2 else data, transform)
         self.image_key = image_key
         self.allow_gaps = allow_gaps
         self.hand_over_errors = hand_over_errors
@@ -119,7 +122,7 @@ class ScanDataset(Dataset):
         place = scan if isinstance(scan, str | Path) else IN_MEMORY
         try:
             with naming_files(place):
-                headers = check_scan(Path(scan), self.allow_gaps) if isinstance(scan, str | Path) else None
+                headers = self._headers(Path(scan)) if isinstance(scan, str | Path) else None
                 item = super()._transform(index)
                 if isinstance(image := item[self.image_key], torch.Tensor):
                     if headers is not None:
@@ -131,6 +134,13 @@ class ScanDataset(Dataset):
             return {self.image_key: str(place), FAILURE: str(error)}
         self._warn_if_one_sided(place, item[self.image_key])
         return item
+
+    def _headers(self, scan: Path) -> LabelImage | None:
+        if self.axes == 2 and video_frame(scan) is not None:
+            return None  # its reader checks it, and would have to decode it twice
+        if self.axes == 2 and is_video(scan):
+            video_index(scan)  # says why it does not stand for its frames
+        return check_scan(scan, self.allow_gaps)
 
     def _warn_if_one_sided(self, scan: Any, image: torch.Tensor) -> None:
         if self.window is None or self.divider is None:

@@ -28,8 +28,7 @@ class CrossFit:
 
     Attributes:
         classes: in rising order; none where the gain is not clear of chance.
-        gain: of the foreground mean; where there are no classes that of the offsets that were given up last, 0 if there were
-            none with a gain.
+        gain: of the foreground mean; where there are no classes that of all offsets that gained something, 0 if none did.
         error: standard error of the gain over the groups of cases.
     """
 
@@ -82,9 +81,10 @@ def cross_fit(cases: AllVotes, goal: Goal, before: np.ndarray, folds: int, progr
     if not kept or gain <= _EQUAL:
         return CrossFit()
     error = jackknife_error(goal, before, after, cases.groups)
+    unclear = CrossFit((), gain, error)
     while gain <= max(_ERRORS * error, _EQUAL):
         if len(kept) == 1:
-            return CrossFit((), gain, error)
+            return unclear
         shares = []
         for k in kept:
             without = left_out([other for other in kept if other != k])

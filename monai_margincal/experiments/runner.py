@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from ..errors import naming_files
 from ..extras import require
@@ -102,8 +103,6 @@ def run_study(
     Returns:
         A summary of what was done. An error in one cell does not stop the others.
     """
-    from tqdm import tqdm
-
     device = _device(device)
     cells = study.cells() if cells is None else list(cells)
     errors: dict[str, str] = {}
@@ -120,7 +119,7 @@ def run_study(
                     continue
                 bar.set_description(cell.name)
                 try:
-                    record = _claim(study, output, cell, device, bar=bar)
+                    record = _claim(study, output, cell, device, has_bar=not bar.disable)
                 except Exception as error:
                     # one broken objective must not stop a grid that runs overnight
                     errors[cell.name] = f"{type(error).__name__}: {error}"
@@ -155,7 +154,7 @@ def _device(device: str | torch.device | None) -> torch.device:
 
 
 def _claim(
-    study: Study, output: str | os.PathLike[str], cell: Cell, device: torch.device, bar: Any
+    study: Study, output: str | os.PathLike[str], cell: Cell, device: torch.device, has_bar: bool
 ) -> dict[str, Any] | None:
     """Do one cell, or give None if another process is working on it or on the pre-training that it needs."""
     path = record_path(output, cell)
@@ -173,14 +172,14 @@ def _claim(
         by_rule = study.standstill(cell.task) is not None
         if cell.protocol == "finetune" or (cell.protocol == "scratch" and by_rule):
             before = study.cell(cell.task, PRETRAINING, "cross-entropy", cell.seed, fold=cell.fold)
-            stored = load_record(output, before) or _claim(study, output, before, device, bar=bar)
+            stored = load_record(output, before) or _claim(study, output, before, device, has_bar=has_bar)
             if stored is None:
                 return None
             if by_rule:
                 done = stored["history"]["steps"][-1]
             if cell.protocol == "finetune":
                 start = record_path(output, before).with_suffix(".pt")
-        return _train_cell(study, output, cell, device, start=start, pretraining_steps=done, bar=bar)
+        return _train_cell(study, output, cell, device, start=start, pretraining_steps=done, has_bar=has_bar)
     finally:
         lock.release()
         if path.is_file():
@@ -194,7 +193,7 @@ def _train_cell(
     device: torch.device,
     start: Path | None,
     pretraining_steps: int,
-    bar: Any,
+    has_bar: bool,
 ) -> dict[str, Any]:
     settings = study.tasks[cell.task]
     parts = study.cases(cell.task, cell.seed, cell.fold)
@@ -227,19 +226,21 @@ def _train_cell(
         return validation_curve_point(network, objective, validation, size, slice_axis=axis, device=device)
 
     torch.manual_seed(_torch_seed(cell.seed, "dropout of fine-tuning" if cell.protocol == "finetune" else "dropout"))
-    history = train(
-        network,
-        objective,
-        stream,
-        optimizer,
-        steps=steps,
-        device=device,
-        validate=validate if validation else None,
-        validate_every=settings.get("validate_every"),
-        first_batch=pretraining_steps if cell.protocol == "finetune" else 0,
-        until=study.standstill(cell.task) if cell.protocol == PRETRAINING else None,
-        on_step=lambda step: bar.set_postfix_str(f"step {step}/{steps}", refresh=False),
-    )
+    # a cell may take an hour: its steps have a bar of their own below that of the cells, gone when they are done
+    with tqdm(total=steps, desc="  steps", unit="step", position=1, leave=False, disable=not has_bar) as bar:
+        history = train(
+            network,
+            objective,
+            stream,
+            optimizer,
+            steps=steps,
+            device=device,
+            validate=validate if validation else None,
+            validate_every=settings.get("validate_every"),
+            first_batch=pretraining_steps if cell.protocol == "finetune" else 0,
+            until=study.standstill(cell.task) if cell.protocol == PRETRAINING else None,
+            on_step=lambda step: bar.update(step - bar.n),
+        )
     # the start of fine-tuning is in no table: its margins are wanted, its decisions are not
     scored = {} if cell.protocol == PRETRAINING else study.decoders
     decoders = {name: study.build(decoder) for name, decoder in scored.items()}

@@ -1,19 +1,7 @@
 """A study read from YAML: which tasks, objectives and seeds are compared, and the fingerprint of everything that decides a cell.
 
-The file is a MONAI config: ``_target_`` names components, ``@id`` refers to another entry, ``$`` starts an expression. It knows
-``@config_dir`` (folder of the file), ``@class_counts`` (`ClassCounts` of a cell's training cases) and ``@num_classes``. Entries:
-
-* ``title``; ``seeds``: list of integers;
-* ``tasks``: name -> `TASK_KEYS`;
-* ``objectives``: name -> ``loss`` (component), optional ``controller`` (component or list of them, called with the loss), and for
-  the report only
-  ``label``, ``group`` ("baseline": one that others are compared with), ``paper`` (the row of the paper's tables) and
-  ``tau_upsilon`` (the row of its sensitivity table);
-* ``decoders``: name -> component; objectives are ranked by the first one;
-* ``blocks``: what is trained, in this order: each with ``tasks``, ``objectives``, ``protocols`` ("finetune", "scratch") and
-  ``seeds``; what a block leaves out stands for all (for ``protocols``: "finetune"). Within a block all objectives of the first
-  seed come first, so that what has been done at any time is a balanced design;
-* anything else is free for ``@`` references.
+The file is a MONAI config: ``_target_`` names components, ``@id`` refers to another entry, ``$`` starts an expression. Its keys,
+and the ids that it may refer to without having them, are those of `study_keys`.
 """
 
 from __future__ import annotations
@@ -35,6 +23,7 @@ from ..datasets import assign_folds
 from ..extras import require
 from .cases import CaseStore
 from .standstill import Standstill
+from .study_keys import BLOCK_KEYS, GIVEN, OBJECTIVE_KEYS, STUDY_KEYS, TASK_KEYS, Key
 from .task_cases import TaskCases, select_task_cases
 
 yaml = require("yaml", extra="experiments", purpose="reading a study")
@@ -47,32 +36,8 @@ CELL_FORMAT = 1
 PROTOCOLS = ("finetune", "scratch")
 PRETRAINING = "pretraining"
 
-#: key -> whether it must be given
-TASK_KEYS = {
-    "data": True,  # component that returns a data list of {"image", "label", "case"}
-    "training": True,  # number or share of cases drawn by the cell's seed, case names, or "rest"
-    "validation": True,  # number or share of cases drawn by split_seed, case names, or "training"
-    "test": False,  # number or share of cases drawn by split_seed, or case names
-    "folds": False,  # instead of test: split_seed deals the cases into so many folds, each a test once; their cases are pooled
-    "class_names": True,  # background first
-    "transform": True,  # list of deterministic MONAI dictionary transforms: image (C, *spatial), label (1, *spatial)
-    "sample_size": True,  # spatial size of a training sample; smaller images are extended, larger ones cropped at random
-    "network": True,  # component
-    "optimizer": True,  # component, called with the parameters
-    "batch_size": True,
-    "steps": True,  # of fine-tuning; "scratch" does pretraining_steps + steps
-    "pretraining_steps": True,  # of cross-entropy; the most there may be where `pretraining_until` is given
-    "pretraining_until": False,  # {points, gain} of `Standstill`: until the validation score stands still, at a constant rate
-    "split_seed": False,
-    "augmentation": False,  # list of random MONAI dictionary transforms
-    "slice_axis": False,  # spatial axis whose slices are the samples of a 2-D network; without it, volumes
-    "validate_every": False,  # steps between two points of the validation curve
-    "title": False,
-}
-_OBJECTIVE_KEYS = {"loss", "controller", "label", "group", "paper", "tau_upsilon"}
-_BLOCK_KEYS = {"tasks", "objectives", "protocols", "seeds"}
-_TOP_KEYS = ("tasks", "objectives", "decoders", "seeds", "blocks")
-_GIVEN = ("config_dir", "class_counts", "num_classes")
+_RULE_KEYS = {name: Key(False, "see `Standstill`") for name in ("points", "gain")}
+_NEEDED = [name for name, key in STUDY_KEYS.items() if key.is_needed]
 _REFERENCE = re.compile(r"@([A-Za-z_]\w*(?:(?:::|#)\w+)*)")
 
 
@@ -122,16 +87,16 @@ class Study:
         parser.resolve_macro_and_relative_ids()
         self._config: dict[str, Any] = parser.get()
         self.config_dir = Path(config_dir).absolute()
-        for name in _TOP_KEYS:
+        for name in _NEEDED:
             if not self._config.get(name):
-                raise ValueError(f"the study has no `{name}`: expected the entries {', '.join(_TOP_KEYS)}")
+                raise ValueError(f"the study has no `{name}`: expected the entries {', '.join(_NEEDED)}")
         self.title = str(self._config.get("title", "Comparison of objectives"))
         self.tasks: dict[str, dict[str, Any]] = dict(self._config["tasks"])
         self.objectives: dict[str, dict[str, Any]] = dict(self._config["objectives"])
         self.decoders: dict[str, Any] = dict(self._config["decoders"])
         self.seeds: list[int] = list(self._config["seeds"])
         for name, task in self.tasks.items():
-            _check_keys(f"tasks::{name}", task, TASK_KEYS, [key for key, needed in TASK_KEYS.items() if needed])
+            _check_keys(f"tasks::{name}", task, TASK_KEYS)
             if ("test" in task) == ("folds" in task):
                 raise ValueError(
                     f"tasks::{name}: found {'both' if 'test' in task else 'neither'} of the keys test and folds, "
@@ -139,7 +104,7 @@ class Study:
                 )
             self.standstill(name)
         for name, objective in self.objectives.items():
-            _check_keys(f"objectives::{name}", objective, _OBJECTIVE_KEYS, ["loss"])
+            _check_keys(f"objectives::{name}", objective, OBJECTIVE_KEYS)
         self._store = CaseStore()
         self._splits: dict[tuple[str, int, int | None], TaskCases] = {}
         self._data: dict[str, list[dict[str, Any]]] = {}
@@ -182,7 +147,7 @@ class Study:
         """All cells in the order of the blocks, each once; pre-training is not among them."""
         found: dict[str, Cell] = {}
         for index, block in enumerate(self._config["blocks"]):
-            _check_keys(f"blocks::{index}", block, _BLOCK_KEYS, [])
+            _check_keys(f"blocks::{index}", block, BLOCK_KEYS)
             tasks = _listed(block, "tasks", self.tasks, index)
             objectives = _listed(block, "objectives", self.objectives, index)
             protocols = _listed({"protocols": ["finetune"], **block}, "protocols", PROTOCOLS, index)
@@ -264,7 +229,7 @@ class Study:
         rule = settings.get("pretraining_until")
         if rule is None:
             return None
-        _check_keys(f"tasks::{task}::pretraining_until", rule, ("points", "gain"), [])
+        _check_keys(f"tasks::{task}::pretraining_until", rule, _RULE_KEYS)
         if not settings.get("validate_every") or settings["validation"] == 0:
             raise ValueError(
                 f"tasks::{task}::pretraining_until: found no validation curve, expected validation cases and validate_every"
@@ -290,7 +255,7 @@ class Study:
         while waiting:
             for name in _REFERENCE.findall(waiting.pop()):
                 name = name.replace("#", "::")
-                if name in _GIVEN or name in found:
+                if name in GIVEN or name in found:
                     continue
                 entry: Any = self._config
                 for part in name.split("::"):
@@ -323,16 +288,16 @@ def _read_yaml(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file}: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(
-            f"{file}: found {type(content).__name__}, expected a mapping with the entries {', '.join(_TOP_KEYS)}"
+            f"{file}: found {type(content).__name__}, expected a mapping with the entries {', '.join(_NEEDED)}"
         )
     return content
 
 
-def _check_keys(where: str, entry: Any, known: Any, needed: Sequence[str]) -> None:
+def _check_keys(where: str, entry: Any, known: Mapping[str, Key]) -> None:
     if not isinstance(entry, Mapping):
         raise ValueError(f"{where}: found {entry!r}, expected a mapping with the keys {', '.join(known)}")
     wrong = [key for key in entry if key not in known]
-    missing = [key for key in needed if key not in entry]
+    missing = [key for key, wanted in known.items() if wanted.is_needed and key not in entry]
     if wrong or missing:
         raise ValueError(
             f"{where}: unknown keys {wrong}, missing keys {missing}; expected keys are {', '.join(sorted(known))}"

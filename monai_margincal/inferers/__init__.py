@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .failed_scans import FailedScans
 from .scan_evaluator import ScanEvaluator
+from .scan_progress import ScanProgress
 from .tensorrt_program import load_tensorrt_program
 from .volume_slices import VolumeSliceInferer
 
-__all__ = ["FailedScans", "ScanEvaluator", "VolumeSliceInferer", "load_tensorrt_program"]
+__all__ = ["FailedScans", "ScanEvaluator", "ScanProgress", "VolumeSliceInferer", "load_tensorrt_program"]

@@ -20,6 +20,8 @@ class _Results(Protocol):
 
     def note_failure(self, scan: str, reason: str) -> None: ...
 
+    def finish(self) -> None: ...
+
 
 class FailedScans:
     """The failed scans of a run, each with a one-line reason.
@@ -40,6 +42,13 @@ class FailedScans:
         self.results = results
         #: scan -> reason, in the order of the run
         self.reasons: dict[str, str] = {}
+        #: the same for those that were skipped because the user wants it so
+        self.skipped: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Forget the scans of an earlier run."""
+        self.reasons.clear()
+        self.skipped.clear()
 
     def add(self, scan: str, reason: str) -> None:
         """Note that a scan failed.
@@ -51,9 +60,27 @@ class FailedScans:
         Raises:
             ValueError: the results cannot record it, for example in a table on disk with other columns.
         """
+        self._note(self.reasons, scan, reason)
+        _logger.error(printable(reason))
+
+    def skip(self, scan: str, reason: str) -> None:
+        """Note that a scan has no results, which the user accepts.
+
+        Args:
+            scan: its file or folder, or "in memory".
+            reason: as for `add`.
+        """
+        self._note(self.skipped, scan, reason)
+        _logger.warning("skipped %s", printable(reason))
+
+    def finish_results(self) -> None:
+        """Let what could not be written before the last scan be written now."""
+        if self.results is not None:
+            self.results.finish()
+
+    def _note(self, among: dict[str, str], scan: str, reason: str) -> None:
         reason = printable(reason)
-        self.reasons[printable(scan)] = reason
-        _logger.error(reason)
+        among[printable(scan)] = reason
         if self.results is not None:
             self.results.note_failure(scan, reason)
 
@@ -64,8 +91,13 @@ class FailedScans:
             number: number of scans in the whole run.
 
         Raises:
-            CaseError: at least one failed; the message is one line with their names, and with the reason if all share it.
+            CaseError: at least one failed, or all were skipped; the message is one line with the names of those that failed, and
+                with the reason if all share it.
         """
+        if self.skipped and len(self.skipped) == number:
+            raise CaseError(f"all of {number} scans were skipped: {next(iter(self.skipped.values()))}")
+        if self.skipped:
+            _logger.warning("skipped %d of %d scans", len(self.skipped), number)
         if not self.reasons:
             return
         summary = f"{len(self.reasons)} of {number} scans failed"

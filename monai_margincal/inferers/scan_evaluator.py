@@ -25,9 +25,11 @@ class ScanEvaluator(SupervisedEvaluator):
     Args:
         failed_scans: where failures are noted. With None the first failure is raised.
         stop_on_error: note the first failure, then raise it.
+        skip_damaged: a scan that could not be read is named in a warning, and is no failure unless there is no other.
         options: arguments of :class:`monai.engines.SupervisedEvaluator`.
 
     Raises:
+        ValueError: both ``stop_on_error`` and ``skip_damaged`` are set.
         CaseError: on ``run``: a scan failed; all others are done, unless ``failed_scans`` is None or ``stop_on_error`` is set.
 
     Example:
@@ -40,23 +42,42 @@ class ScanEvaluator(SupervisedEvaluator):
         monai_margincal.errors.CaseError: 1 of 2 scans failed: /a.nii: cannot be read
     """
 
-    def __init__(self, *, failed_scans: FailedScans | None = None, stop_on_error: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        failed_scans: FailedScans | None = None,
+        stop_on_error: bool = False,
+        skip_damaged: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
+        if skip_damaged and stop_on_error:
+            raise ValueError("skip_damaged: found true beside stop_on_error, expected one of them")
+        self.skip_damaged = skip_damaged
         self.failed_scans = failed_scans
         self.stop_on_error = stop_on_error or failed_scans is None
 
     def run(self, global_epoch: int = 1) -> None:  # type: ignore[override]
         """Run over all scans, then raise if one failed."""
         if self.failed_scans is not None:
-            self.failed_scans.reasons.clear()
-        super().run(global_epoch)
+            self.failed_scans.begin()
+        try:
+            super().run(global_epoch)
+        finally:
+            if self.failed_scans is not None:
+                self.failed_scans.finish_results()
         if self.failed_scans is not None:
             self.failed_scans.check(self.state.iteration)
 
     def _iteration(self, engine: Any, batchdata: Any) -> Any:
         scans = _scans_of(batchdata)
         if isinstance(batchdata, Mapping) and FAILURE in batchdata:
-            return self._failed(scans, " ".join(batchdata[FAILURE]), None)
+            reason = " ".join(batchdata[FAILURE])
+            if self.skip_damaged and self.failed_scans is not None:
+                for scan in scans:
+                    self.failed_scans.skip(scan, reason)
+                return []
+            return self._failed(scans, reason, None)
         try:
             return super()._iteration(engine, batchdata)
         except Exception as error:

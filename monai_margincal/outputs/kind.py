@@ -103,6 +103,14 @@ class Output(ABC):
             reason: one line.
         """
 
+    def finish(self) -> None:  # noqa: B027 (most kinds write a scan at a time)
+        """Write what could not be written before the last scan; by default nothing is left. The next scan begins anew."""
+
+    @classmethod
+    def is_own(cls, name: str) -> bool:
+        """Whether a file of this name among the results may be one of this kind that is not named after one scan."""
+        return False
+
 
 class ScanFile(Output):
     """A kind of output that is one file per scan, named after it.

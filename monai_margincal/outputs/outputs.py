@@ -92,7 +92,9 @@ class Outputs:
         place, results = Path(scan).resolve(), Path(self.destination.output_dir).resolve()
         if place == results or place in results.parents:
             return place == results or not any(path.is_file() for path in place.iterdir())
-        return results in place.parents and any(
+        if results not in place.parents:
+            return False
+        return any(kind.is_own(place.name) for kind in KINDS.values()) or any(
             place.name.endswith(f"_{postfix}{ending}" if postfix else ending) for postfix, ending in self._files
         )
 
@@ -122,6 +124,11 @@ class Outputs:
             self._set_aside(scan)
         for output in self.chosen:
             output.note_failure(scan, reason)
+
+    def finish(self) -> None:
+        """Let the outputs write what could not be written before the last scan, such as the end of a film."""
+        for output in self.chosen:
+            output.finish()
 
     def _set_aside(self, scan: str) -> None:
         place = self.destination

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..extras import require
 from ..files import replacing
-from ..geometry import GRID_TOLERANCE, corner_shift
 from ..palette import TRUTH_OUTLINE, class_colour
+from .lps_volumes import lps_volumes
 
-__all__ = ["SegmentationView", "load_view", "save_overlay"]
+__all__ = ["SegmentationView", "coloured_classes", "draw_scale_bar", "load_view", "save_overlay"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,26 +68,7 @@ def load_view(
     Raises:
         ValueError: a mask does not lie on the image's grid.
     """
-    import nibabel
-
-    volumes: dict[str, np.ndarray] = {}
-    spacing = (1.0, 1.0, 1.0)
-    to_lps = nibabel.orientations.axcodes2ornt("LPS")
-    reference: Any = nibabel.load(image)
-    for name, path in (("image", image), ("truth", truth), ("prediction", prediction)):
-        volume: Any = nibabel.load(path)
-        shift = corner_shift(reference.affine, volume.affine, reference.shape)
-        if volume.shape != reference.shape or not shift.voxels <= GRID_TOLERANCE:
-            raise ValueError(
-                f"{path}: found shape {volume.shape} and affine {volume.affine.round(3).tolist()}, expected those of {image}: "
-                f"{reference.shape} and {reference.affine.round(3).tolist()}"
-            )
-        turned = volume.as_reoriented(
-            nibabel.orientations.ornt_transform(nibabel.orientations.io_orientation(volume.affine), to_lps)
-        )
-        volumes[name] = np.asanyarray(turned.dataobj)
-        x, y, z = (float(edge) for edge in turned.header.get_zooms()[:3])
-        spacing = (x, y, z)
+    volumes, spacing = lps_volumes({"image": image, "truth": truth, "prediction": prediction})
     return SegmentationView(
         title, volumes["image"], volumes["truth"], volumes["prediction"], spacing=spacing, caption=caption
     )
@@ -148,12 +129,12 @@ def save_overlay(
             axis.imshow(plane, cmap="gray", vmin=window[0], vmax=window[1], aspect=aspect, interpolation="nearest")
             mask = None if name == "image" else getattr(view, name)
             if mask is not None:
-                axis.imshow(_coloured(mask[:, :, k].T), aspect=aspect, interpolation="nearest")
+                axis.imshow(coloured_classes(mask[:, :, k].T), aspect=aspect, interpolation="nearest")
             if name != "image" and truth is not None and truth.any() and not truth.all():
                 axis.contour(truth, levels=[0.5], colors=TRUTH_OUTLINE, linewidths=1.1)
             axis.set_title(headings[name], fontsize=10)
             axis.set_axis_off()
-        _scale_bar(row[0], plane.shape, view.spacing[0])
+        draw_scale_bar(row[0], plane.shape, view.spacing[0])
     handles: list[Patch | Line2D] = [
         Patch(facecolor=class_colour(k), alpha=0.6, label=name) for k, name in enumerate(class_names) if k > 0
     ]
@@ -164,15 +145,21 @@ def save_overlay(
         figure.savefig(beside, dpi=110)
 
 
-def _coloured(mask: np.ndarray) -> np.ndarray:
-    """RGBA picture of a class map, (H, W, 4), class 0 transparent."""
+def coloured_classes(mask: np.ndarray) -> np.ndarray:
+    """RGBA picture of a class map, (H, W, 4), class 0 transparent.
+
+    Example:
+        >>> coloured_classes(np.array([[0, 1]]))[..., 3].tolist()
+        [[0.0, 0.6]]
+    """
     from matplotlib.colors import to_rgba
 
     table = [(0.0, 0.0, 0.0, 0.0)] + [to_rgba(class_colour(k), 0.6) for k in range(1, int(mask.max()) + 1)]
     return np.array(table)[mask.astype(np.intp)]
 
 
-def _scale_bar(axis: Any, shape: tuple[int, int], pixel_mm: float) -> None:
+def draw_scale_bar(axis: Any, shape: tuple[int, int], pixel_mm: float) -> None:
+    """Draw how long 10 or 20 mm are on a picture (H, W) of square pixels with this edge in mm."""
     from matplotlib.patheffects import Normal, Stroke
 
     height, width = shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from ..errors import naming_files
 from ..metrics import MetricsFile
 from ..networks import record_trained_plane
 from ..processes import gather, own_rank
+from ..processes.interrupts import advise_when_interrupted
 from .epoch_seed import EpochSeedHandler
 from .loss_parts import LossPartsHandler
 from .opening import opening_text
@@ -152,6 +154,7 @@ class TrainingSession:
         if self._begun:
             return
         self._begun = True
+        advise_when_interrupted(lambda: self._how_to_resume(engine))
         # Ignite joins the group of processes when it is first asked for a rank, and waits until all of them do so: what only the
         # first attaches below would wait for ever
         idist.sync()
@@ -183,6 +186,15 @@ class TrainingSession:
                 "argmax" if self.offsets is None else f"offsets per class, fitted on validation: {self.offsets.path}"
             )
             engine.logger.info("trains on\n%s", opening_text(engine.loss_function, self.class_counts, decision))
+
+    def _how_to_resume(self, engine: SupervisedTrainer) -> str:
+        """For the last line of an interrupted run: where it was, and what makes it go on."""
+        saved = {int(path.stem.rpartition("=")[2]): path for path in Path(self.ckpt_dir).glob("checkpoint_epoch=*.pt")}
+        before = [epoch for epoch in saved if epoch <= engine.state.epoch]
+        if not before:
+            return f"in epoch {engine.state.epoch}, before a state was saved: start again"
+        state = shlex.quote(str(saved[max(before)].absolute()))
+        return f"in epoch {engine.state.epoch}: to go on, give the same command with resume_from={state}"
 
     def _best_model(self) -> WholeFileCheckpointSaver:
         saver = WholeFileCheckpointSaver(

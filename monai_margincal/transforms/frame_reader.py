@@ -1,4 +1,4 @@
-"""A reader of video frames: three channels of 8 bits, whatever kind of picture the file holds."""
+"""A reader of video frames: three channels of 8 bits, whatever kind of picture the file holds, or from within a video."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ import numpy as np
 from monai.config import PathLike
 from monai.data import PILReader
 from monai.utils import ensure_tuple
-from PIL import Image
 
-from ..errors import naming_files
-
-#: Pillow's modes that can be given as red, green and blue of 8 bits without a loss of depth
-_MODES = ("RGB", "RGBA", "L", "LA", "P", "1")
+from ..formats.colour_frame import colour_frame
 
 
 class FrameReader(PILReader):
     """Read a picture for :class:`monai.transforms.LoadImage` as red, green and blue.
 
     Grey pictures and those with a palette are converted, transparency is dropped. As with :class:`monai.data.PILReader` the first
-    axis of the array is the picture's width.
+    axis of the array is the picture's width. A frame of a video is read by its name, ``clip.mp4/000012.png``.
 
     Raises:
         ValueError: on reading: the file is damaged, no picture, or of another depth than 8 bits; the message names it.
 
     Example:
         >>> import tempfile
+        >>> from PIL import Image
         >>> from monai.transforms import LoadImage
         >>> path = tempfile.mkdtemp() + "/frame.png"
         >>> Image.new("L", (6, 4), color=9).save(path)
@@ -44,15 +41,4 @@ class FrameReader(PILReader):
 
     def get_data(self, img: Any) -> tuple[np.ndarray, dict]:
         """Read one file, or several that become the channels of one image."""
-        return super().get_data([_in_colour(name, options) for name, options in img])
-
-
-def _in_colour(path: PathLike, options: dict[str, Any]) -> Image.Image:
-    expected = f"a picture of one of the modes {', '.join(_MODES)}"
-    with (
-        naming_files(path, f"cannot be read, expected {expected}", raises=ValueError),
-        Image.open(path, **options) as picture,
-    ):
-        if picture.mode not in _MODES:
-            raise ValueError(f"{path}: found a picture of the mode {picture.mode}, expected {expected}")
-        return picture.convert("RGB")
+        return super().get_data([colour_frame(name, **options) for name, options in img])

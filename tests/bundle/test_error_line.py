@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -9,6 +10,8 @@ from types import ModuleType
 import pytest
 
 from monai_margincal.bundle import errors_in_one_line
+from monai_margincal.bundle.command_line import flags_of
+from monai_margincal.processes.interrupts import advise_when_interrupted
 
 
 @pytest.fixture
@@ -17,8 +20,12 @@ def command_line(monkeypatch):
     main.__spec__ = ModuleSpec("monai.bundle.__main__", None)
     monkeypatch.setitem(sys.modules, "__main__", main)
     calls = []
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     monkeypatch.setattr(sys, "excepthook", lambda *arguments: calls.append(arguments[0]))
-    return calls
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)}
+    yield calls
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def end(error):
@@ -38,12 +45,32 @@ def test_the_last_line_is_the_cause(command_line, capsys):
     assert command_line == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
-def test_an_interrupt_stays_one(command_line, capsys, error):
+def test_the_end_of_the_program_stays_one(command_line, capsys):
     errors_in_one_line()
-    end(error)
-    assert command_line == [type(error)]
+    end(SystemExit(3))
+    assert command_line == [SystemExit]
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "shown"),
+    [(None, "--resume_from '/a b/c.pt'"), ('{"image_pattern": "--image-pattern"}', "--set resume_from='/a b/c.pt'")],
+)
+def test_an_interrupt_is_one_line_that_says_how_to_go_on(command_line, monkeypatch, capsys, variable, shown):
+    if variable is not None:
+        monkeypatch.setenv("MARGINCAL_FLAGS", variable)
+    advise_when_interrupted(lambda: "in epoch 3: give resume_from='/a b/c.pt'")
+    flags: dict[str, str] = {}
+    errors_in_one_line(flags)
+    flags.update(flags_of(["resume_from", "image_pattern"]))
+    with pytest.raises(SystemExit) as raised:
+        end(KeyboardInterrupt())
+    advise_when_interrupted(lambda: "")
+    assert raised.value.code == 130
+    assert capsys.readouterr().err == f"interrupted in epoch 3: give {shown}\n"
+    end(ValueError("--image_pattern: found 7, expected a text"))
+    option = "--image_pattern" if variable is None else "--image-pattern"
+    assert capsys.readouterr().err == f"error: ValueError: {option}: found 7, expected a text\n"
 
 
 def test_the_traceback_for_those_who_ask(command_line, monkeypatch):

@@ -73,4 +73,4 @@ def test_overrides_mean_what_flags_of_a_run_mean(tmp_path, monkeypatch, capsys, 
 
 def test_an_override_without_a_value_names_its_key(capsys):
     assert main(["check-bundle", BUNDLE, "--override", "dataset_dir="]) == 1
-    assert "--dataset_dir: found '', expected a path" in capsys.readouterr().err
+    assert "--dataset-dir: found '', expected a path" in capsys.readouterr().err

@@ -66,7 +66,7 @@ def test_patients_stay_together_and_the_list_says_them(patients, capsys):
     patients_of = {section: {item["group"] for item in items} for section, items in content.items()}
     assert sum(map(len, patients_of.values())) == len(set().union(*patients_of.values())) == 9
     assert all(item["group"] == item["case"][:3] for items in content.values() for item in items)
-    assert capsys.readouterr().out.startswith(f"{patients}/0.json: 10 training (")
+    assert capsys.readouterr().out.startswith("10 training (5 groups), ")
     assert write_list(patients, "--group-pattern", "{group}_*") == content
     assert write_list(patients, "--groups", str(patients / "cases.csv"), "--group-column", "patient_id") == content
     assert write_list(patients, "--groups", str(patients / "cases.csv"), "--seed", "1") != content
@@ -103,7 +103,7 @@ def test_names_that_suggest_patients_are_warned_of(patients):
             "cases.csv: found no column 'who', expected one of ['age', 'patient_id']",
         ),
         (["--group-pattern", "X{group}"], "found no group in the case names 'P00_1', 'P01_1',"),
-        (["--group-column", "age"], "group_column: found 'age' without a table"),
+        (["--group-column", "age"], "--group-column: found 'age' without a table, expected --groups to name its file"),
         (["--folds", "3", "--validation", "0.3"], "--validation: found 0.3 beside --folds, expected one of the two"),
         (["--folds", "10", "--test", "0", "--group-pattern", "{group}_*"], "folds: found 10 for 9 groups"),
         (["--groups", "none.csv"], "none.csv: no such file, expected a CSV file"),

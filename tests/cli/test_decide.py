@@ -163,7 +163,8 @@ def test_baked_weights_decide_alike(weights, tmp_path, capsys):
     offsets.to_json(tmp_path / "decision.json")
     words = ["decide", "bake", str(path), str(tmp_path / "decision.json"), str(tmp_path / "baked.pt")]
     assert main(words) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'baked.pt'}: ClassOffsets(a: +0, b: +0.25) in 2.bias\n"
+    expected = f"ClassOffsets(a: +0, b: +0.25) in 2.bias\nwritten: {tmp_path / 'baked.pt'}\n"
+    assert capsys.readouterr().out == expected
     image = torch.randn(2, 1, 30, 30)
     with torch.no_grad():
         logits = network(image)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,30 +23,21 @@ from monai.transforms import (
     SqueezeDimd,
 )
 
-from monai_margincal import COPLENet, MarginCalibrationDiceLoss, count_labels
+from monai_margincal import count_labels
 from monai_margincal.samples import sample_dir
 
 SAMPLES = Path(sample_dir("lung_ct"))
 
 
-class Lesions(lightning.LightningModule):
-    """What a user writes: network, loss, optimiser."""
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "lightning.md"
+CODE = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
-    def __init__(self, class_counts: list[int]) -> None:
-        super().__init__()
-        self.save_hyperparameters()
-        self.network = COPLENet(features=(8, 16, 32, 64, 128), norm="group", dropout=(0.0,) * 5)
-        self.loss = MarginCalibrationDiceLoss(class_counts=class_counts, to_onehot_y=True, batch=True)
-        self.losses: list[float] = []
 
-    def training_step(self, batch, index):
-        loss = self.loss(self.network(batch["image"]), batch["label"])
-        self.log("train_loss", loss)
-        self.losses.append(float(loss.detach()))
-        return loss
-
-    def configure_optimizers(self):
-        return torch.optim.AdamW(self.parameters(), lr=1e-3)
+def page_names() -> dict[str, Any]:
+    """What the page defines before it trains."""
+    names: dict[str, Any] = {}
+    exec(compile(CODE[0], PAGE.name, "exec"), names)
+    return names
 
 
 @pytest.fixture
@@ -69,18 +62,38 @@ def loader() -> DataLoader:
 def test_the_loss_trains_in_a_lightning_module(loader: DataLoader, tmp_path: Path, precision: str) -> None:
     lightning.seed_everything(0)
     counts = count_labels(str(SAMPLES / "labels" / "lung2.nii.gz"), num_classes=2)
-    module = Lesions(counts.counts.tolist())
+    lesions = page_names()["Lesions"]
+    losses = []
+
+    class Watched(lesions):
+        def training_step(self, batch, index):
+            losses.append(float(super().training_step(batch, index).detach()))
+            return super().training_step(batch, index)
+
+    module = Watched(counts.counts.tolist())
     trainer = lightning.Trainer(
         max_epochs=2, accelerator="cpu", precision=precision, logger=False, enable_progress_bar=False,
         enable_model_summary=False, default_root_dir=tmp_path, enable_checkpointing=False,
     )  # fmt: skip
     trainer.fit(module, loader)
-    assert len(module.losses) == 16
-    assert sum(module.losses[-4:]) < sum(module.losses[:4])
+    assert len(losses) == 16
+    assert sum(losses[-4:]) < sum(losses[:4])
     assert torch.isfinite(trainer.callback_metrics["train_loss"])
 
     trainer.save_checkpoint(tmp_path / "last.ckpt")
-    restored = Lesions.load_from_checkpoint(tmp_path / "last.ckpt", weights_only=True)
+    restored = lesions.load_from_checkpoint(tmp_path / "last.ckpt", weights_only=True)
     state = module.state_dict()
     assert set(restored.state_dict()) == set(state)
     assert all(torch.equal(value, state[name]) for name, value in restored.state_dict().items())
+
+
+@pytest.mark.slow
+def test_the_page_runs_as_it_stands(loader: DataLoader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [{key: str(SAMPLES / f"{key}s" / "lung2.nii.gz") for key in ("image", "label")}]
+    names = {"train_files": files, "train_loader": loader, "val_loader": loader}
+    for code in CODE:
+        exec(compile(code, PAGE.name, "exec"), names)
+    assert 0 <= float(names["trainer"].callback_metrics["val_iou"]) <= 1
+    assert names["offsets"].fitted_on["cases"] == 32
+    assert (tmp_path / "decision.json").is_file()

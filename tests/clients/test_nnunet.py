@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -13,33 +15,15 @@ pytest.importorskip("nnunetv2", reason="runs where nnU-Net is installed, see tes
 
 import torch
 from nnunetv2.experiment_planning.plan_and_preprocess_api import extract_fingerprints, plan_experiments, preprocess
-from nnunetv2.training.loss.deep_supervision import DeepSupervisionWrapper
-from nnunetv2.training.nnUNetTrainer.nnUNetTrainer import nnUNetTrainer
 
-from monai_margincal import MarginCalibrationDiceLoss, count_labels
 from monai_margincal.samples import sample_dir
 
 SAMPLES = Path(sample_dir("lung_ct"))
 NAME = "Dataset901_Lesions"
 
 
-class MarginCalibrationTrainer(nnUNetTrainer):
-    """What a user writes: the loss on every resolution, with nnU-Net's own weights of the resolutions."""
-
-    labels: str
-
-    def _build_loss(self):
-        counts = count_labels(self.labels, num_classes=self.label_manager.num_segmentation_heads)
-        loss = MarginCalibrationDiceLoss(
-            class_counts=counts,
-            to_onehot_y=True,
-            batch=self.configuration_manager.batch_dice,
-            ignore_index=self.label_manager.ignore_label,
-        )
-        if not self.enable_deep_supervision:
-            return loss
-        weights = [0.5**level for level in range(len(self._get_deep_supervision_scales()))]
-        return DeepSupervisionWrapper(loss, [weight / sum(weights) for weight in weights])
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "nnunet.md"
+(CODE,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 @pytest.fixture
@@ -79,9 +63,10 @@ def test_a_trainer_with_the_loss_runs_an_epoch(dataset: Path, tmp_path: Path) ->
     plans = json.loads(next(prepared.glob("nnUNet*lans.json")).read_text())
     plans["continue_training"] = False
     plans["configurations"]["2d"]["batch_size"] = 4
-    MarginCalibrationTrainer.labels = f"{dataset}/labelsTr/*.nii.gz"
+    names: dict[str, Any] = {}
+    exec(compile(CODE, PAGE.name, "exec"), names)
     description = json.loads((dataset / "dataset.json").read_text())
-    trainer = MarginCalibrationTrainer(plans, "2d", "all", description, torch.device("cpu"))
+    trainer = names["MarginCalibrationTrainer"](plans, "2d", "all", description, torch.device("cpu"))
     trainer.num_epochs, trainer.num_iterations_per_epoch, trainer.num_val_iterations_per_epoch = 1, 2, 1
     trainer.initialize()
     before = {name: value.clone() for name, value in trainer.network.state_dict().items()}

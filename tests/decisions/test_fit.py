@@ -258,6 +258,22 @@ def test_a_clear_class_keeps_its_offset_beside_one_that_is_not():
     assert offsets.fitted_on["cross_fitted_gain"] > 2 * offsets.fitted_on["standard_error"] > 0
 
 
+def test_an_unclear_gain_is_that_of_all_offsets_together():
+    """Two lesions, each of them in some cases only: given up one after the other, the last may gain nothing by itself."""
+    told = 0
+    for seed in range(25):
+        generator = torch.Generator().manual_seed(seed)
+        found = [
+            (2 * torch.randn(3, 60, generator=generator), torch.randint(0, 3, (60,), generator=generator))
+            for _ in range(5)
+        ]
+        known = fit_class_offsets(found, 3, progress=False).fitted_on
+        if "unclear" in known:
+            assert known["unclear"]["gain"] > 0
+            told += 1
+    assert told
+
+
 def test_one_class_may_keep_its_offset_and_another_not():
     found = []
     for logits, labels in lesions(6, shift=4.0):

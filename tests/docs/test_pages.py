@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(
     [*(path for folder in ("start", "howto") for path in (DOCS / folder).glob("*.md")), DOCS / "objectives.md"]
 )
+#: run by tests/clients in an environment that has the program, and by torchrun below
+ELSEWHERE = {"lightning", "nnunet", "several_gpus"}
 LUNG = Path(sample_dir("lung_ct"))
 
 
@@ -42,6 +49,7 @@ def _patches() -> Callable[..., Any]:
 #: what the reader has: names in the page's code
 READERS_OWN: dict[str, Callable[[], dict[str, Any]]] = {
     "script": lambda: {"train_files": _files("lung2"), "val_files": _files("lung1", "lung2"), "epochs": 1},
+    "auto3dseg": lambda: {"train_files": _files("lung2")},
     "patches": lambda: {"train_files": _files("lung2"), "train_transforms": _patches()},
     "objectives": lambda: {
         "train_files": _files("lung2"),
@@ -101,7 +109,11 @@ def in_labels_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if blocks(page, "python") and page.stem not in ELSEWHERE],
+    ids=lambda page: page.stem,
+)
 def test_python_runs(page: Path, in_labels_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = READERS_OWN.get(page.stem, dict)()
     for code in blocks(page, "python"):
@@ -145,3 +157,42 @@ def test_scans_of_the_table_are_found(tmp_path: Path) -> None:
     (tmp_path / "series").mkdir()
     assert [item["case"] for item in folder_datalist(tmp_path, patterns[0], None)] == ["NAME"]
     assert [item["case"] for item in folder_datalist(tmp_path, patterns[1], None)] == ["series"]
+
+
+@pytest.mark.parametrize("page", sorted(ELSEWHERE))
+def test_what_code_for_other_programs_imports_from_here_is_there(page: str) -> None:
+    found = 0
+    for code in blocks(DOCS / "howto" / f"{page}.md", "python"):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "monai_margincal":
+                for alias in node.names:
+                    assert hasattr(import_module(node.module or ""), alias.name), alias.name
+                    found += 1
+    assert found
+
+
+@pytest.mark.slow
+def test_the_script_for_several_processes_runs(tmp_path: Path) -> None:
+    (code,) = blocks(DOCS / "howto" / "several_gpus.md", "python")
+    (tmp_path / "train.py").write_text(code, encoding="utf-8")
+    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(DOCS.parent)}
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    said = sorted(re.findall(r"rank (\d): counts (\[\d+, \d+\])", done.stdout))
+    assert [rank for rank, _ in said] == ["0", "1"]
+    assert len({counts for _, counts in said}) == 1
+    assert sum(json.loads(said[0][1])) == 8 * 16 * 16
+
+
+def test_the_loss_of_an_algorithm_of_auto3dseg_is_wrapped_for_deep_supervision(in_labels_folder: Path) -> None:
+    import torch
+    import yaml
+    from monai.losses import DeepSupervisionLoss
+
+    assert main(["count", "labels/*.nii.gz", "--num-classes", "2", "--output", "counts.json"]) == 0
+    (entry,) = blocks(DOCS / "howto" / "auto3dseg.md", "yaml")
+    loss = DeepSupervisionLoss(ConfigParser(yaml.safe_load(entry)).get_parsed_content("loss"))
+    outputs = [torch.randn(1, 2, size, size, size, requires_grad=True) for size in (8, 4)]
+    loss(outputs, torch.randint(0, 2, (1, 1, 8, 8, 8)).float()).backward()
+    assert all(output.grad is not None and output.grad.abs().sum() > 0 for output in outputs)

@@ -11,6 +11,7 @@ import pytest
 
 import monai_margincal
 from monai_margincal.cli import build_parser
+from monai_margincal.experiments.study_keys import BLOCK_KEYS, OBJECTIVE_KEYS, STUDY_KEYS, TASK_KEYS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -44,6 +45,18 @@ def test_every_verb_shows_its_help(reference: dict[str, str]) -> None:
     assert verbs is not None
     for verb in verbs:
         assert f"\n## margincal {verb}\n" in reference["command_line.md"]
+
+
+def test_every_key_of_a_study_has_a_row(reference: dict[str, str]) -> None:
+    page = reference["study_files.md"]
+    for keys in (STUDY_KEYS, TASK_KEYS, OBJECTIVE_KEYS, BLOCK_KEYS):
+        for name, key in keys.items():
+            assert f"\n| `{name}` | {'yes' if key.is_needed else ''} | " in page
+
+
+def test_every_key_of_json_has_a_row(reference: dict[str, str]) -> None:
+    part = reference["command_line.md"].partition("\n## margincal margins\n")[2].partition("\n## ")[0]
+    assert "\n| `classes` | a list of id, name, voxels, share, rho_0k and rho_k0 |\n" in part
 
 
 @pytest.mark.parametrize(

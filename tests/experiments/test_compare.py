@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
+import json
+import re
 
 import pytest
 import yaml
 from experiments.tiny_study import tiny_config, write_cases
 
-from monai_margincal.cli import compare, main
+from monai_margincal.cli import main
 
 
-def _run(*words: str) -> None:
-    parser = argparse.ArgumentParser()
-    compare.add_arguments(parser)
-    compare.run(parser.parse_args(words))
+def _run(*words: str) -> int:
+    return main(["compare", *words])
 
 
 @pytest.fixture
@@ -67,16 +66,13 @@ def test_settings_are_read_as_yaml(study, capsys):
 
 def test_a_failed_cell_is_an_error_in_the_end(study, capsys):
     file, *options = study
-    with pytest.raises(RuntimeError, match=r"2 cell\(s\) failed, the first one slices/finetune/ce/0: .*errors\)"):
-        _run(
-            str(file),
-            *options,
-            "--set",
-            "tasks::slices::sample_size=[3]",
-            "--only",
-            "slices/finetune/*/0",
-            "--no-report",
-        )
+    words = ["--set", "tasks::slices::sample_size=[3]", "--only", "slices/finetune/*/0", "--no-report"]
+    assert _run(str(file), *options, *words, "--json") == 1
+    found = capsys.readouterr()
+    assert re.search(r"2 cell\(s\) failed, the first one slices/finetune/ce/0: .*errors\)\n\Z", found.err)
+    data = json.loads(found.out)
+    assert list(data["errors"]) == ["slices/finetune/ce/0", "slices/finetune/bound/0"]
+    assert (data["finished"], data["total"], data["trained"]) == (0, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +86,7 @@ def test_a_failed_cell_is_an_error_in_the_end(study, capsys):
         (["--set", "a=[1"], r"--set a: found '\[1', expected a value in YAML"),
     ],
 )
-def test_wrong_words_are_named(study, words, message):
+def test_wrong_words_are_named(study, capsys, words, message):
     file, *options = study
-    with pytest.raises(ValueError, match=message):
-        _run(str(file), *options, *words)
+    assert _run(str(file), *options, *words) == 1
+    assert re.search(message, capsys.readouterr().err)

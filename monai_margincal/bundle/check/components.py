@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterator
 from pydoc import locate
@@ -10,6 +9,7 @@ from typing import Any
 
 from ...errors import root_message
 from ...findings import Finding
+from ...hints import did_you_mean
 from .configs import switched_off
 
 
@@ -75,9 +75,7 @@ def _check(config: dict[str, Any], id: str, locator: Any, place: str) -> list[Fi
     if not any(value.kind is value.VAR_KEYWORD for value in parameters.values()):
         for key in written:
             if key not in taken:
-                close = difflib.get_close_matches(key, list(taken), n=1)
-                hint = f" (did you mean {close[0]!r}?)" if close else ""
-                message = f"{shown}: {name} with the argument {key!r}{hint}"
+                message = f"{shown}: {name} with the argument {key!r}{did_you_mean(key, taken)}"
                 found.append(Finding.in_file("error", place, message, f"one of {list(taken)}"))
     missing = [
         key

@@ -10,6 +10,7 @@ from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 from ...datasets.case_files import scan_of
 from ...files import replacing
+from ...formats.colour_frame import colour_frame
 from ...palette import class_colour
 from ..kind import ScanFile
 from .frame_mask import rows_of
@@ -33,20 +34,23 @@ class FrameOverlay(ScanFile):
     def save(self, items: Mapping[Any, Any], key: str) -> None:
         """Draw the picture."""
         mask = items[key]
-        with Image.open(scan_of(mask.meta)) as picture:
-            frame = np.asarray(picture.convert("RGB"))
+        frame = np.asarray(colour_frame(scan_of(mask.meta)))
         drawn = frame_overlay(frame, rows_of(mask), self.destination.class_names)
         with replacing(self.path(mask.meta)) as beside:
             Image.fromarray(drawn).save(beside)
 
 
-def frame_overlay(frame: np.ndarray, mask: np.ndarray, class_names: Sequence[str]) -> np.ndarray:
-    """Draw classes over a frame, with a legend of those that are in it.
+def frame_overlay(
+    frame: np.ndarray, mask: np.ndarray, class_names: Sequence[str], caption: str | None = None
+) -> np.ndarray:
+    """Draw classes over a frame, with a legend.
 
     Args:
         frame: (height, width, 3), uint8.
         mask: class ids, (height, width); 0 is not drawn.
         class_names: names of the classes by id.
+        caption: a line at the bottom, such as the time of the frame in its film. With it the legend names all classes, so that
+            it stands still from frame to frame; without it those in the frame.
 
     Returns:
         (height, width, 3), uint8.
@@ -64,22 +68,27 @@ def frame_overlay(frame: np.ndarray, mask: np.ndarray, class_names: Sequence[str
     present = [int(index) for index in np.unique(mask) if index > 0]
     if present and present[-1] >= len(class_names):
         raise ValueError(f"class map: found class {present[-1]}, expected one of {list(class_names)}")
-    colours = np.zeros((max([0, *present]) + 1, 3))
-    for index in present:
-        colours[index] = ImageColor.getrgb(class_colour(index))
-    opacity = np.where(mask > 0, _OPACITY, 0.0)[..., None]
-    drawn = Image.fromarray(np.rint(frame * (1 - opacity) + colours[mask] * opacity).astype(np.uint8))
-    _draw_legend(drawn, [(class_names[index], class_colour(index)) for index in present])
+    colours = np.zeros((len(class_names), 3))
+    colours[1:] = [ImageColor.getrgb(class_colour(index)) for index in range(1, len(class_names))]
+    inside, blended = mask > 0, frame.copy()
+    blended[inside] = np.rint(frame[inside] * (1 - _OPACITY) + colours[mask[inside]] * _OPACITY).astype(np.uint8)
+    drawn = Image.fromarray(blended)
+    size = max(10, drawn.height // 40)
+    named = range(1, len(class_names)) if caption else present
+    for row, index in enumerate(named):
+        top = size // 2 + row * (size + size // 2)
+        _draw_line(drawn, top, class_names[index], size, colour=class_colour(index))
+    if caption:
+        _draw_line(drawn, drawn.height - 2 * size, caption, size)
     return np.asarray(drawn)
 
 
-def _draw_legend(picture: Image.Image, entries: Sequence[tuple[str, str]]) -> None:
-    size = max(10, picture.height // 40)
+def _draw_line(picture: Image.Image, top: int, text: str, size: int, colour: str | None = None) -> None:
     font, draw = ImageFont.load_default(size), ImageDraw.Draw(picture)
-    for row, (name, colour) in enumerate(entries):
-        top, left = size // 2 + row * (size + size // 2), size // 2
-        right = left + 2 * size + draw.textlength(name, font)
-        # a dark ground keeps the text readable on bright tissue
-        draw.rectangle((left, top, right, top + size + size // 4), fill="black")
-        draw.rectangle((left, top, left + size, top + size + size // 4), fill=colour)
-        draw.text((left + 1.5 * size, top), name, fill="white", font=font)
+    left, bottom = size // 2, top + size + size // 4
+    begin = left + (1.5 * size if colour else 0.5 * size)
+    # a dark ground keeps the text readable on bright tissue
+    draw.rectangle((left, top, begin + draw.textlength(text, font) + size // 2, bottom), fill="black")
+    if colour:
+        draw.rectangle((left, top, left + size, bottom), fill=colour)
+    draw.text((begin, top), text, fill="white", font=font)

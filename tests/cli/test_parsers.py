@@ -1,0 +1,117 @@
+"""What all verbs have in common: examples that are right, help without noise, errors that help, options on either side."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+import pytest
+
+from monai_margincal.cli import build_parser, main
+from monai_margincal.cli.parsers import all_parsers
+
+PARSERS = list(all_parsers(build_parser()))
+VERBS = [parser for parser in PARSERS if parser.prog not in ("margincal", "margincal decide")]
+
+
+def fails(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    found = capsys.readouterr()
+    assert found.out == ""
+    return found.err
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.prog)
+def test_every_help_has_examples_that_the_parser_takes(parser: argparse.ArgumentParser) -> None:
+    title, *examples = (parser.epilog or "").splitlines()
+    assert title == "examples:"
+    assert examples
+    for example in examples:
+        words = shlex.split(example.partition(" > ")[0])
+        assert example.startswith(f"  {parser.prog}")
+        build_parser().parse_args(words[1:])
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.prog)
+def test_help_is_readable(parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = parser.format_help()
+    assert "(default: None)" not in text
+    assert "(default: False)" not in text
+    assert "\x1b" not in text
+    options = text.partition("examples:\n")[0]
+    assert max(map(len, options.splitlines())) <= 80
+    for action in parser._actions:
+        assert action.help or action.dest in ("verb", "sub_verb"), action.dest
+        # a value is called by what it is: N, FILE, DIR, ...
+        takes_value = action.option_strings and action.nargs != 0 and action.choices is None
+        assert not takes_value or action.metavar or action.dest in ("key", "section"), action.dest
+
+
+@pytest.mark.parametrize("parser", VERBS, ids=lambda parser: parser.prog)
+def test_a_wrong_option_shows_the_usage_of_its_verb(
+    parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = shlex.split((parser.epilog or "").splitlines()[1].partition(" > ")[0])[1:]
+    error = fails(capsys, *words, "--verbsoe")
+    assert error.startswith(f"usage: {parser.prog} ")
+    assert f"{parser.prog}: found the unknown option --verbsoe (did you mean '--verbose'?)\n" in error
+    assert error.endswith(f"see: {parser.prog} --help\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["cuont"], "argument VERB: found 'cuont', expected one of demo, segment, train, count,"),
+        (["cuont"], "(did you mean 'count'?)"),
+        (
+            ["datalist", "foldr", ".", "-o", "a.json"],
+            "argument KIND: found 'foldr', expected one of endovis2017, folder,",
+        ),
+        (["count", "a.nii", "--num_classes", "2"], "the unknown option --num_classes (did you mean '--num-classes'?)"),
+        (["decide", "show", "a.json", "--josn"], "margincal decide show: found the unknown option --josn"),
+        (["margins", "a.json", "b.json"], "margincal margins: found 'b.json', expected nothing more"),
+        (["-q", "doctor", "-v"], "margincal doctor: found --quiet and --verbose, expected one of the two"),
+        (
+            ["count", "a.nii", "--json", "-o", "/dev/stdout"],
+            "--output: found standard output beside --json, expected a file",
+        ),
+        (["help", "cuont"], "(did you mean 'count'?)"),
+    ],
+)
+def test_bad_usage_says_what_was_meant(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    assert message in fails(capsys, *words)
+
+
+def test_nothing_typed_shows_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fails(capsys) == build_parser().format_help()
+
+
+@pytest.mark.parametrize("words", [[], ["count"], ["decide", "fit"]])
+def test_help_as_a_verb(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["help", *words])
+    assert capsys.readouterr().out.startswith(f"usage: {' '.join(['margincal', *words])} ")
+
+
+@pytest.mark.parametrize("option", ["--quiet", "-q", "--verbose", "-v", "--debug"])
+def test_common_options_stand_before_or_after_the_verb(option: str) -> None:
+    name = {"-q": "quiet", "-v": "verbose"}.get(option, option[2:])
+    for words in (["decide", option, "show", "a"], [option, "decide", "show", "a"], ["decide", "show", "a", option]):
+        arguments = build_parser().parse_args(words)
+        assert {key: getattr(arguments, key) for key in ("quiet", "verbose", "debug")} == {
+            key: key == name for key in ("quiet", "verbose", "debug")
+        }
+
+
+def test_options_are_stored_under_the_names_that_messages_use() -> None:
+    """Every `name=` or `name` of Python in a message becomes an option; see `monai_margincal.hints`."""
+    count = next(parser for parser in PARSERS if parser.prog == "margincal count")
+    from monai_margincal.cli.parsers import python_names
+
+    names = python_names(count)
+    assert names["num_classes"] == "--num-classes"
+    assert names["num_workers"] == "--workers"
+    assert names["cache_dir"] == "--cache"
+    assert names["ids"] == "--ids"
