@@ -148,7 +148,7 @@ def decoders_say(study: Study, summaries: Sequence[Summary]) -> str:
         if most > 1:
             up = sum(low > 0 for low, _ in ends.values())
             down = sum(high < 0 for _, high in ends.values())
-            text = f"with {decoder} {up} of {len(values)} objectives gain and {down} lose"
+            text = f"with {decoder}, {up} of {len(values)} objectives gain and {down} lose"
             if down + up < len(values):
                 text += f", {len(values) - up - down} undecided"
         else:
