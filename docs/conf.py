@@ -26,6 +26,8 @@ extensions = [
 ]
 exclude_patterns = ["_site"]
 html_theme = "furo"
+# the theme's own underlines modules as if they were links
+pygments_dark_style = "github-dark"
 html_title = "monai_margincal"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]

@@ -35,8 +35,10 @@ def read_json(path: str | os.PathLike[str], expected: str) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{file}: no such file, expected {expected}") from None
-    except (ValueError, RecursionError, IsADirectoryError) as error:
-        raise ValueError(f"{file}: found {error}, expected {expected}") from error
+    except IsADirectoryError as error:
+        raise ValueError(f"{file}: found a folder, expected {expected}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: found no JSON ({error}), expected {expected}") from error
 
 
 def expect_replaceable(path: str | os.PathLike[str], read: Callable[[Path], Any], refusal: str) -> None:

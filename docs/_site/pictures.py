@@ -52,7 +52,7 @@ def rarity_figure() -> Any:
 def shown_pictures() -> dict[str, set[str]]:
     """Study -> names of its pictures on the pages."""
     found: dict[str, set[str]] = {}
-    for page in (DOCS / "objectives.md", STUDY / "README.md"):
+    for page in sorted(DOCS.rglob("*.md")):
         for study, name in SHOWN.findall(page.read_text(encoding="utf-8")):
             found.setdefault(study, set()).add(name)
     return found

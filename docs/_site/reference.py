@@ -10,7 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from monai.bundle import ConfigParser
+
 import monai_margincal
+from monai_margincal.bundle.other_command import is_used, used_ids
 from monai_margincal.cli import build_parser
 from monai_margincal.experiments import study_keys
 
@@ -159,7 +162,9 @@ def _bundle(bundle: Path) -> str:
             "",
             "## Every key, from the configurations",
             "",
-            "Keys at the top level, with the value that the file gives them; `-` where a command does not have the key.",
+            "Keys at the top level, with the value that the file gives them; `-` where a command does not take the key: it is",
+            "refused there, with a line that names the command that does. `features`, `norm` and `num_classes` make the",
+            "network, and must be the same in all three.",
             "",
             *_key_table(bundle),
             "",
@@ -170,10 +175,9 @@ def _bundle(bundle: Path) -> str:
 def _key_table(bundle: Path) -> Iterator[str]:
     commands: dict[str, dict[str, Any]] = {}
     for command, files in _COMMANDS.items():
-        commands[command] = {}
-        for file in files:
-            content = json.loads((bundle / "configs" / file).read_text(encoding="utf-8"))
-            commands[command].update({key: value for key, value in content.items() if "#" not in key})
+        config = ConfigParser.load_config_files([str(bundle / "configs" / file) for file in files])
+        used = used_ids(config)
+        commands[command] = {key: value for key, value in config.items() if is_used(key, used)}
     keys = dict.fromkeys(key for config in commands.values() for key in config)
     yield f"| key | {' | '.join(commands)} |"
     yield f"|---|{'---|' * len(commands)}"

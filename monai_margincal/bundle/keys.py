@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 #: looked up by `monai.bundle.run` and its clients, whatever refers to them
@@ -66,7 +66,7 @@ def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> 
         >>> unused_in_groups({"train": {"handlers": ["@train#every"], "every": 1, "evrey": 2}})
         ['train#evrey']
     """
-    referred = {id.replace("::", "#") for id in _referred_ids(config)}
+    referred = {id.replace("::", "#") for id in referred_ids(config)}
     referred |= set(entries)
     known = referred | {id.replace("::", "#") for id in _property_ids()}
     # a reference to a whole group uses everything in it
@@ -79,12 +79,21 @@ def unused_in_groups(config: Mapping[str, Any], entries: Iterable[str] = ()) -> 
     return [id for id in ids if not any(f"{other}#".startswith(f"{id}#") for other in known)]
 
 
-def describe_unknown(unknown: Iterable[str], config: Mapping[str, Any]) -> str:
+def describe_unknown(
+    unknown: Iterable[str], config: Mapping[str, Any], takers: Mapping[str, Sequence[str]] | None = None
+) -> str:
     """One line about keys without effect, with the key, at any level, that each may have been meant for.
+
+    Args:
+        unknown: the keys.
+        config: the configuration.
+        takers: key -> other commands of the bundle that take it.
 
     Example:
         >>> describe_unknown(["tau"], {"loss": {"tau": 1.0}, "tau": 2.0})
         "unknown key 'tau' (did you mean 'loss#tau'?): nothing in the configuration refers to it"
+        >>> describe_unknown(["epochs"], {"cases": None}, {"epochs": ["training"]})
+        "unknown key 'epochs' (it belongs to training): nothing in the configuration refers to it"
     """
     listed = list(unknown)
     meant: dict[str, str] = {}
@@ -95,7 +104,9 @@ def describe_unknown(unknown: Iterable[str], config: Mapping[str, Any]) -> str:
     shown = []
     for key in listed:
         close = [meant[word] for word in difflib.get_close_matches(key.rsplit("#", 1)[-1], meant, n=1)]
-        shown.append(repr(key) + (f" (did you mean {close[0]!r}?)" if close else ""))
+        others = (takers or {}).get(key, ())
+        hints = [f"it belongs to {' and '.join(others)}"] * bool(others) + [f"did you mean {name!r}?" for name in close]
+        shown.append(f"{key!r} ({'; '.join(hints)})" if hints else repr(key))
     noun = "key" if len(listed) == 1 else "keys"
     return f"unknown {noun} {', '.join(shown)}: nothing in the configuration refers to {'it' if len(listed) == 1 else 'them'}"
 
@@ -120,7 +131,7 @@ def references(value: Any) -> Iterable[str]:
         yield from _REFERENCE.findall(text)
 
 
-def _referred_ids(value: Any) -> Iterable[str]:
+def referred_ids(value: Any) -> Iterable[str]:
     """The ids that an item's text refers to."""
     for text in _texts(value):
         yield from _REFERRED_ID.findall(text)

@@ -14,6 +14,7 @@ from ..processes import own_rank, start_process_group
 from ..transforms.nvimgcodec import silence_nvimgcodec
 from .command_line import flags_of, is_command_line, typed_flags
 from .error_line import errors_in_one_line
+from .other_command import refuse_keys_of_other_commands
 from .switches import refuse_texts
 from .texts import keep_literal, settle_flags
 from .unknown_flags import parser_at_work, refuse_without_effect
@@ -28,8 +29,8 @@ def prepare_run(
 
     * ``python -m monai.bundle`` ends with one line instead of a traceback, see `errors_in_one_line`.
     * Paths, patterns and names of cases mean what was typed, whatever Python or MONAI could take them for.
-    * A key that has no effect is an error, see `refuse_unknown_keys`, and so is ``true`` or ``false`` as text where it would be
-      handed to a component, for which any text means true.
+    * A key that has no effect is an error, see `refuse_unknown_keys`, as is a flag of another command, such as ``--epochs`` in an
+      evaluation, and ``true`` or ``false`` as text where it would be handed to a component, for which any text means true.
     * With `distributed` the processes of the launcher form a group, and only the first logs.
     * The random streams are seeded, and nothing is said of decoders that nobody has asked for.
 
@@ -40,8 +41,8 @@ def prepare_run(
         distributed: the configuration is for several processes.
 
     Raises:
-        ValueError: a key has no effect, a flag cannot mean what was typed, a switch is a text, or several processes were started
-            with a configuration for one.
+        ValueError: a key has no effect, a flag belongs to another command or cannot mean what was typed, a switch is a text, or
+            several processes were started with a configuration for one.
         RuntimeError: not called by MONAI's config parser.
 
     Example:
@@ -59,11 +60,12 @@ def prepare_run(
     errors_in_one_line(flags)
     parser, folder = parser_at_work(sys._getframe(1))
     flags.update(flags_of(map(str, parser[""])))
-    if is_command_line():
-        settle_flags(parser, typed_flags(sys.argv[1:]))
+    typed = typed_flags(sys.argv[1:]) if is_command_line() else {}
+    settle_flags(parser, typed)
     keep_literal(parser, parser[""])
     config = dict(parser[""])
     refuse_without_effect(config, folder)
+    refuse_keys_of_other_commands(typed, config, folder)
     refuse_texts(config)
     if distributed:
         start_process_group(device)

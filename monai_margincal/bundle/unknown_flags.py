@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .keys import describe_unknown, unused_in_groups, unused_keys
+from .other_command import takers
 
 if TYPE_CHECKING:
     from monai.bundle import ConfigParser
@@ -63,7 +64,7 @@ def refuse_without_effect(config: Mapping[str, Any], folder: Path | None, entrie
     nested = {id for id in written if "#" in id}
     unknown = [*unused_keys(config, entries | written), *unused_in_groups(config, entries | nested)]
     if unknown:
-        raise ValueError(describe_unknown(unknown, config))
+        raise ValueError(describe_unknown(unknown, config, {key: takers(key, folder) for key in unknown}))
 
 
 def config_being_resolved(frame: FrameType | None) -> tuple[dict[str, Any], Path | None]:

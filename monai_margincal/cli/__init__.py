@@ -94,7 +94,7 @@ def _run(argv: Sequence[str], output: Console, errors: Console) -> int:
         with _as_loud_as_asked(arguments, errors):
             status = _run_verb(arguments, output)
         if arguments.verbose:
-            print(f"margincal {arguments.verb}: {time.monotonic() - started:.1f} s", file=sys.stderr)
+            print(f"{arguments.parser.prog}: {time.monotonic() - started:.1f} s", file=sys.stderr)
         return status
     except KeyboardInterrupt:
         print("margincal: interrupted", file=sys.stderr)
@@ -142,7 +142,7 @@ def _as_loud_as_asked(arguments: argparse.Namespace, errors: Console) -> Iterato
 
 
 def _run_verb(arguments: argparse.Namespace, output: Console) -> int:
-    command = f"margincal {arguments.verb}"
+    command = arguments.parser.prog
     try:
         with _prints_beside_the_answer(arguments):
             answer = arguments.run(arguments)

@@ -28,6 +28,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     from ..errors import naming_files
     from ..files import expect_writable, replacing
     from ..networks import COPLENet, convert_coplenet_state_dict, coplenet_config_of
+    from ..networks.plain_tensors import load_plain_tensors
     from ..streams import is_stream
 
     source, target = Path(arguments.input), Path(arguments.output)
@@ -36,10 +37,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     expect_writable(target)
     if not source.is_file():
         raise FileNotFoundError(f"{source}: no such file, expected a checkpoint")
-    try:
-        checkpoint = torch.load(source, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise ValueError(f"{source}: found no checkpoint of plain tensors ({error}), expected one") from error
+    checkpoint = load_plain_tensors(source)
     try:
         state_dict = convert_coplenet_state_dict(checkpoint)
         config = coplenet_config_of(state_dict)

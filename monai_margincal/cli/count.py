@@ -120,6 +120,8 @@ def _expect_writable(arguments: argparse.Namespace) -> None:
 
 def _written(counts: Any, scan: Any, arguments: argparse.Namespace, notes: Sequence[str] = ()) -> Answer:
     """Write the files, then say what they hold."""
+    from ..pages.numbers import readable_share
+
     if arguments.output:
         counts.to_json(arguments.output)
     if arguments.report:
@@ -143,7 +145,7 @@ def _written(counts: Any, scan: Any, arguments: argparse.Namespace, notes: Seque
     table = format_table(
         ["class", "voxels", "share", *(["cases"] if counts.cases else [])],
         [
-            [label, f"{row['voxels']:,}", f"{row['share']:.4%}", *([str(row["cases"])] if counts.cases else [])]
+            [label, f"{row['voxels']:,}", readable_share(row["share"]), *([str(row["cases"])] if counts.cases else [])]
             for label, row in zip(counts.labels, classes, strict=True)
         ],
     )

@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     from ..decisions.bake import baked_weights
     from ..errors import naming_files
     from ..files import expect_writable, replacing
+    from ..networks.plain_tensors import load_plain_tensors
     from ..streams import is_stream
     from ..workflows.chosen_offsets import digest_of_content
 
@@ -47,10 +48,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     offsets = ClassOffsets.from_json(arguments.decision)
     if not source.is_file():
         raise FileNotFoundError(f"{source}: no such file, expected weights")
-    try:
-        state_dict = torch.load(source, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise ValueError(f"{source}: found no weights of plain tensors ({error}), expected some") from error
+    state_dict = load_plain_tensors(source)
     if not isinstance(state_dict, dict) or not all(isinstance(value, torch.Tensor) for value in state_dict.values()):
         raise ValueError(
             f"{source}: found no plain state dict, expected names and tensors, as training writes model.pt"

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..decisions import ClassOffsets
-from ..samples import sample_dir
 from .bundle_command import DEFAULT_BUNDLE as BUNDLE
 from .demo_patients import CLASS_NAMES, SAMPLES, Patient
+from .demo_workflow import demo_workflow, run_training
 
 #: Hounsfield units shown as black and white, those that the bundle maps to 0 and 1
 WINDOW = (-1400.0, 100.0)
@@ -49,10 +49,6 @@ def epochs(wanted_steps: int, patients: int) -> int:
 
 def train(output: Path, patients: dict[str, list[Patient]], epochs: int, seed: int) -> ClassOffsets:
     """Train, validate once at the end, and return the decision that was fitted on the validation patients."""
-    from ignite.engine import Events
-    from monai.handlers import from_engine
-    from tqdm import tqdm
-
     workflow = _workflow(
         "train",
         ckpt_dir=str(output / "models"),
@@ -67,18 +63,7 @@ def train(output: Path, patients: dict[str, list[Patient]], epochs: int, seed: i
         **{"train#save_interval": epochs},
         **_TRAINING,
     )
-    trainer = workflow.trainer
-    loss_of = from_engine("loss", first=True)
-    # None: no bar when the output is not a terminal
-    with tqdm(total=epochs * steps(len(patients["training"])), unit="step", disable=None) as bar:
-
-        @trainer.on(Events.ITERATION_COMPLETED)
-        def show(engine: Any) -> None:
-            bar.set_postfix(loss=f"{float(loss_of(engine.state.output)):.3f}", refresh=False)
-            bar.update()
-
-        workflow.run()
-    workflow.finalize()
+    run_training(workflow, epochs * steps(len(patients["training"])))
     return ClassOffsets.from_json(output / "models" / "decision.json")
 
 
@@ -97,21 +82,4 @@ def segment(output: Path, patients: list[Patient]) -> dict[str, Path]:
 
 
 def _workflow(name: str, **overrides: Any) -> Any:
-    """Prepare a configuration of the shipped bundle as `python -m monai.bundle run` does."""
-    from monai.bundle import ConfigWorkflow
-
-    from ..bundle import bundle_dir
-
-    root = Path(bundle_dir(BUNDLE))
-    workflow = ConfigWorkflow(
-        config_file=str(root / "configs" / f"{name}.json"),
-        meta_file=str(root / "configs" / "metadata.json"),
-        logging_file=False,
-        workflow_type=name,
-        bundle_root=str(root),
-        dataset_dir=sample_dir(SAMPLES),
-        **_SHARED,
-        **overrides,
-    )
-    workflow.initialize()
-    return workflow
+    return demo_workflow(BUNDLE, name, SAMPLES, **_SHARED, **overrides)

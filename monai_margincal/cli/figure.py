@@ -10,10 +10,14 @@ Volumes (NIfTI) show the axial slice with the most voxels of the rarest class. E
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from .answer import Answer, add_json_argument
 from .bundle_command import key_and_value
+
+if TYPE_CHECKING:
+    from ..outputs.compared_case import ComparedCase
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--run",
         action="append",
         required=True,
-        metavar="NAME=FOLDER",
+        metavar="NAME=DIR",
         dest="runs",
         help="saved predictions; may be repeated",
     )
@@ -41,9 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--window", nargs=2, type=float, metavar=("LOW", "HIGH"), help="intensities shown as black and white"
     )
+    add_json_argument(
+        parser,
+        {"cases": "a list of title and iou: run -> class -> IoU of what is shown, null for a class in neither map"},
+    )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Answer:
     """Find the predictions, read, draw."""
     from ..outputs.compared_case import compared_case
     from ..outputs.comparison_picture import save_comparison
@@ -73,7 +81,21 @@ def run(arguments: argparse.Namespace) -> None:
     ]
     window = None if arguments.window is None else (arguments.window[0], arguments.window[1])
     save_comparison(cases, arguments.output, names, arguments.ignore_index, window=window)
-    print(f"written: {os.fspath(arguments.output)}")
+    found = [
+        {
+            "title": case.title,
+            "iou": {run: _by_class(case, run, names, arguments.ignore_index) for run in case.predictions},
+        }
+        for case in cases
+    ]
+    return Answer(data={"cases": found}, written=[arguments.output])
+
+
+def _by_class(case: ComparedCase, run: str, names: list[str], ignore_index: int | None) -> dict[str, float]:
+    from ..outputs.compared_case import panel_confusion, panel_iou
+
+    ious = panel_iou(panel_confusion(case, run, len(names), ignore_index))
+    return dict(zip(names, ious.tolist(), strict=True))
 
 
 def _prediction(image: Path, folder: Path) -> Path:

@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     """The table, the recipe and its two pieces."""
     from ..counting.class_counts import ClassCounts
     from ..margins import class_margins
+    from ..pages.numbers import readable_share
     from ..statistics.recipe_snippets import chosen_recipe
 
     counts = ClassCounts.from_json(arguments.counts)
@@ -68,14 +69,14 @@ def run(arguments: argparse.Namespace) -> Answer:
     table = format_table(
         ["class", "voxels", "share", "rho_0k (negative)", "rho_k0 (positive)"],
         [
-            [label, f"{n:,}", f"{share:.4%}", f"{a:.6g}", f"{b:.6g}"]
+            [label, f"{n:,}", readable_share(share), f"{a:.6g}", f"{b:.6g}"]
             for label, (_, _, n, share, a, b) in zip(counts.labels, rows, strict=True)
         ],
     )
     counted = f", with {recipe['counted']}" if recipe["counted"] else ""
     text = f"""{table}
 
-rarest class: {recipe["rarest"]}, {recipe["share"]:.4%} of the voxels ({recipe["chosen_by"]})
+rarest class: {recipe["rarest"]}, {readable_share(recipe["share"])} of the voxels ({recipe["chosen_by"]})
 recipe:       {recipe["case"]}
 loss:         {recipe["loss"]}
 measured:     {recipe["reason"]}

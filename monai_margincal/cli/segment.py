@@ -6,6 +6,7 @@ and does not stop the others; the exit status is then 1. Every key of the bundle
   margincal segment ct.nii.gz -o results
   margincal segment scans/ dicom_series/ -o results --outputs mask,overlay
   margincal segment scans/ -o results --set checkpoint=models/mine.pt --set features=[8,16,32,64,128]
+  margincal segment clip.mp4 -o results --bundle surgical_instrument_coplenet --outputs frame_mask,frame_film
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def classes_say(study: Study, summaries: Sequence[Summary], class_names: Sequenc
         said.append(text)
     if len(said) > 3:
         return f"In {undecided} of {len(said)} classes the first place is undecided: 95 % intervals over the seeds."
-    return first_letter("; ".join(said)) + "."
+    return first_letter("; ".join(said)) + "." + few_seeds_say(len(full[0].seeds))
 
 
 def decoder_gains(summaries: Sequence[Summary]) -> dict[str, dict[str, np.ndarray]]:
@@ -148,7 +148,7 @@ def decoders_say(study: Study, summaries: Sequence[Summary]) -> str:
         if most > 1:
             up = sum(low > 0 for low, _ in ends.values())
             down = sum(high < 0 for _, high in ends.values())
-            text = f"with {decoder} {up} of {len(values)} objectives gain and {down} lose"
+            text = f"with {decoder}, {up} of {len(values)} objectives gain and {down} lose"
             if down + up < len(values):
                 text += f", {len(values) - up - down} undecided"
         else:
@@ -158,7 +158,7 @@ def decoders_say(study: Study, summaries: Sequence[Summary]) -> str:
             text += f" ({study.label(first)} {in_points(float(values[first].mean()) / 100, low / 100, high / 100)})"
         said.append(text)
     tail = f"95 % intervals over the {most} seeds." if most > 1 else "One seed: no interval."
-    return first_letter("; ".join(said)) + f". {tail}"
+    return first_letter("; ".join(said)) + f". {tail}" + (few_seeds_say(most) if most > 1 else "")
 
 
 def overview_says(study: Study, summaries: Sequence[Summary], first: str, tasks: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from monai.handlers import CheckpointLoader
 
 from .convert import convert_coplenet_state_dict, coplenet_config_of
 from .coplenet import COPLENet
+from .plain_tensors import load_plain_tensors
 
 #: arguments of the network that can be read off its weights; the others cannot
 _TOLD = ("in_channels", "out_channels", "features", "norm", "upsample")
@@ -71,12 +72,7 @@ class COPLENetCheckpointLoader(CheckpointLoader):
         if not isinstance(network, COPLENet):
             super().__call__(engine)
             return
-        try:
-            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:
-            raise ValueError(
-                f"{path}: found no file of plain tensors ({_first_line(error)}), expected weights"
-            ) from error
+        checkpoint = load_plain_tensors(path)
         try:
             weights = convert_coplenet_state_dict(checkpoint)
         except (TypeError, ValueError) as error:
@@ -96,9 +92,3 @@ class COPLENetCheckpointLoader(CheckpointLoader):
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) and not isinstance(value[0], str) else value
-
-
-def _first_line(error: Exception) -> str:
-    # PyTorch's message continues with the advice to execute the file's contents
-    text = str(error).split(" In PyTorch", 1)[0].strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__

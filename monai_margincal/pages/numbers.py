@@ -9,15 +9,21 @@ __all__ = ["PER_MILLION_BELOW", "per_million", "readable_share", "three_figures"
 #: from here on a share is counted per million, as nobody reads a percentage of many zeros
 PER_MILLION_BELOW = 1e-4
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def three_figures(value: float) -> str:
-    """A number with three significant figures.
+    """A number with three significant figures, as print writes it.
 
     Example:
-        >>> [three_figures(value) for value in (0, 0.123456, 0.0000123)]
-        ['0', '0.123', '1.23e-5']
+        >>> [three_figures(value) for value in (0, 0.123456, 0.0000123, 1e-10)]
+        ['0', '0.123', '1.23·10⁻⁵', '10⁻¹⁰']
     """
-    return "0" if value == 0 else f"{value:.3g}".replace("e-0", "e-")
+    number, _, exponent = f"{value:.3g}".partition("e")
+    if not exponent:
+        return number
+    power = f"10{str(int(exponent)).translate(_RAISED)}"
+    return power if number == "1" else f"{number}·{power}"
 
 
 def per_million(share: float) -> str:

@@ -16,7 +16,9 @@ def sample_dir(name: str) -> str:
 
     ``lung_ct``: two chest CT crops (192 x 192 x 24 voxels, int16 HU) under ``images/`` and their lesion masks (0 background,
     1 lesion) under ``labels/``, with their licence. ``instruments``: four frames of endoscopic surgery (8-bit RGB, 256 x 256 and
-    540 x 405 pixels) from four sequences, and their masks (0 background, 1 instrument, 255 void).
+    540 x 405 pixels) from four sequences, and their masks (0 background, 1 instrument, 255 void). ``larynx_tools``: 121 frames of
+    laryngeal endoscopy (8-bit RGB, JPEG, 256 x 256) from eight sequences of two patients, named PATIENT_SEQUENCE_NUMBER, and the
+    masks of the surgical tools in them, likewise.
 
     Args:
         name: name of the sample data set.

@@ -105,8 +105,8 @@ def resolve_source(data: Any, key: str, transform: Any) -> Files | Items | Batch
         for index, item in enumerate(items):
             if isinstance(item, Mapping) and _is_path_list(item[key]):
                 raise ValueError(
-                    f"data[{index}][{key!r}] is a list of {len(item[key])} files, expected one; for a label in several files "
-                    "give transform=LoadImaged(...)"
+                    f"data[{index}][{key!r}] is a list of {len(item[key])} files, expected one; a label in several files "
+                    "needs a transform that joins them, such as LoadImaged"
                 )
     refuse_repeated_items(items, key)
     return Items(items, transform)

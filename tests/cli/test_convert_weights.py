@@ -42,8 +42,8 @@ class Malicious:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda path: path.write_bytes(pickle.dumps(Malicious())), "found no checkpoint of plain tensors"),
-        (lambda path: path.write_bytes(b""), "found no checkpoint of plain tensors"),
+        (lambda path: path.write_bytes(pickle.dumps(Malicious())), "found no file of plain tensors"),
+        (lambda path: path.write_bytes(b""), "found no file of plain tensors"),
         (lambda path: torch.save({"encoder.weight": torch.zeros(2)}, path), "encoder.weight"),
     ],
     ids=["pickle", "empty", "other network"],

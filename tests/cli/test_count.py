@@ -30,7 +30,7 @@ def test_files(tmp_path, capsys, paths):
     assert counts.names == ("background", "lesion")
     assert sorted(counts.cases) == ["lung1", "lung2"]
     lines = capsys.readouterr().out.splitlines()
-    assert lines[3].split() == ["1", "lesion", "25,481", "1.4400%", "2"]
+    assert lines[3].split() == ["1", "lesion", "25,481", "1.44", "%", "2"]
 
 
 def test_data_list_with_relative_paths(tmp_path, capsys):

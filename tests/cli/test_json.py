@@ -72,8 +72,8 @@ CALLS: dict[str, Callable[[Path], list[str]]] = {
     "segment": lambda folder: ["segment", f"{LUNG}/images", "--dry-run", *out(folder, "s")],
     "train": lambda folder: ["train", LUNG, "--dry-run", *out(folder, "t")],
 }
-#: tested where there are studies, checkpoints and time: `tests/experiments`, `test_convert_weights.py`, `test_demo.py`
-ELSEWHERE = {"compare", "regret", "convert-weights", "demo"}
+#: tested where there are studies, pictures, checkpoints and time: `tests/experiments`, `test_figure.py`, ...
+ELSEWHERE = {"compare", "figure", "regret", "convert-weights", "demo"}
 
 
 def parser_of(verb: str) -> argparse.ArgumentParser:

@@ -22,9 +22,9 @@ def file(tmp_path):
 def test_the_table_is_that_of_the_margins(file, capsys):
     assert main(["margins", file, "--tau", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[3].split()[:4] == ["1", "lesion", "7", "0.7000%"]
+    assert lines[3].split()[:5] == ["1", "lesion", "7", "0.7", "%"]
     expected = class_margins(COUNTS, tau=2)
-    assert lines[3].split()[4:] == [f"{expected.negative[1]:.6g}", f"{expected.positive[1]:.6g}"]
+    assert lines[3].split()[5:] == [f"{expected.negative[1]:.6g}", f"{expected.positive[1]:.6g}"]
 
 
 def test_the_recipe_says_what_chose_it(file, capsys):
@@ -32,7 +32,7 @@ def test_the_recipe_says_what_chose_it(file, capsys):
     text = capsys.readouterr().out
     recipe = chosen_recipe(COUNTS, tau=2.0)
     for line in (
-        "rarest class: 1 lesion, 0.7000% of the voxels (raw counts)",
+        "rarest class: 1 lesion, 0.7 % of the voxels (raw counts)",
         "recipe:       below 1 %",
         f"loss:         {recipe['loss']}",
         f"decision:     {recipe['decision']}",

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 
+import monai_margincal
 from monai_margincal.cli import build_parser, main
-from monai_margincal.cli.parsers import all_parsers
+from monai_margincal.cli.parsers import all_parsers, python_names
+from monai_margincal.hints import in_flags
 
+PACKAGE = Path(monai_margincal.__file__).parent
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 PARSERS = list(all_parsers(build_parser()))
 VERBS = [parser for parser in PARSERS if parser.prog not in ("margincal", "margincal decide")]
 
@@ -106,12 +113,51 @@ def test_common_options_stand_before_or_after_the_verb(option: str) -> None:
 
 
 def test_options_are_stored_under_the_names_that_messages_use() -> None:
-    """Every `name=` or `name` of Python in a message becomes an option; see `monai_margincal.hints`."""
     count = next(parser for parser in PARSERS if parser.prog == "margincal count")
-    from monai_margincal.cli.parsers import python_names
-
     names = python_names(count)
-    assert names["num_classes"] == "--num-classes"
-    assert names["num_workers"] == "--workers"
-    assert names["cache_dir"] == "--cache"
-    assert names["ids"] == "--ids"
+    assert (names["num_workers"], names["cache_dir"], names["num_classes"]) == ("--workers", "--cache", "--num-classes")
+
+
+@pytest.mark.parametrize("parser", VERBS, ids=lambda parser: parser.prog)
+def test_a_message_about_any_option_speaks_of_the_option(parser: argparse.ArgumentParser) -> None:
+    names = python_names(parser)
+    for name, flag in names.items():
+        assert flag in [option.replace("_", "-") for action in parser._actions for option in action.option_strings]
+        assert in_flags(f"found 3, say {name}=2.", names) == f"found 3, say {flag} 2."
+        assert in_flags(f"ValueError: {name}: found 3, expected 2", names) == f"ValueError: {flag}: found 3, expected 2"
+
+
+#: rooms that verbs call in their own process with the user's arguments
+ROOMS = ("counting", "datasets", "decisions", "statistics", "labels.py")
+#: words that no verb prints: arguments that no verb passes on, Python code, and what a repr shows
+IN_PYTHON_ONLY = {"cache_dir", "even_divisible", "ignored", "source", "transform"}
+
+
+def messages() -> list[tuple[str, str]]:
+    """Module and text of everything that looks like advice: texts with `name=` outside of docstrings and code to paste."""
+    found = []
+    for path in sorted(path for room in ROOMS for path in [PACKAGE / room, *(PACKAGE / room).rglob("*.py")]):
+        if path.suffix != ".py" or path.stem in ("recipe", "recipe_snippets", "file_pool"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        documented = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, DOCUMENTED) and ast.get_docstring(node)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
+                found.append((path.relative_to(PACKAGE).as_posix(), node.value))
+    return found
+
+
+def test_every_argument_that_advice_names_is_an_option() -> None:
+    known = {name for parser in VERBS for name in python_names(parser)}
+    named = {
+        (module, name)
+        for module, text in messages()
+        for name in re.findall(r"(?<![\w/.(-])([a-z]+(?:_[a-z]+)*)=(?!=)", text)
+    }
+    assert ("counting/voxel_counts.py", "num_classes") in named
+    assert ("labels.py", "ignore_index") in named
+    assert [(module, name) for module, name in sorted(named) if name not in known | IN_PYTHON_ONLY] == []

@@ -90,8 +90,17 @@ def _save_logits(folder: Path) -> None:
             np.save(folder / "logits" / f"{case}.npy", network(image).numpy())
 
 
+def _own_data(folder: Path) -> None:
+    """A few scans with labels, as a folder of the reader's."""
+    nodules = Path(sample_dir("lidc_nodules"))
+    for kind in ("images", "labels"):
+        (folder / "my_data" / kind).mkdir(parents=True)
+        for file in sorted((nodules / kind).glob("*.nii.gz"))[:5]:
+            shutil.copy(file, folder / "my_data" / kind)
+
+
 #: files of the reader beside labels
-READERS_FILES: dict[str, Callable[[Path], None]] = {"decision": _save_logits}
+READERS_FILES: dict[str, Callable[[Path], None]] = {"decision": _save_logits, "compare": _own_data}
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_a_decoder_helps_only_where_the_interval_says_so() -> None:
     mixed = _summary("ours", [0.64, 0.63, 0.66, 0.62, 0.65], None, decoder="offsets")
     figure = decoder_figure(STUDY, [CE, OURS, better, mixed])
     assert figure.get_label() == (
-        "With offsets 1 of 2 objectives gain and 0 lose, 1 undecided (ce +5.00 [+5.00, +5.00]). 95 % intervals over the 5 seeds."
+        "With offsets, 1 of 2 objectives gain and 0 lose, 1 undecided (ce +5.00 [+5.00, +5.00]). 95 % intervals over the 5 seeds."
     )
 
 

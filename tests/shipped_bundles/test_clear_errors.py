@@ -56,7 +56,7 @@ def data(good, tmp_path):
 
 def flags_of(configs, folder, **overrides):
     own = {"checkpoint": str(folder.parent / "w.pt")} if configs == ("inference",) else {"val_cases": ["c"]}
-    small = {"epochs": 1, "patch_size": [32, 32], "slices_per_volume": 1} if "train" in configs else {}
+    small = {"epochs": 1, "patch_size": [32, 32], "slices_per_volume": 1} if configs == ("train",) else {}
     common = {"dataset_dir": str(folder), "features": list(SMALL), "num_workers": 0, "lung_crop": False}
     return {**common, **own, **small, **overrides}
 
@@ -97,7 +97,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Path], Any] | None, dict[str,
     "unknown key": (INFERENCE, None, {"sw_batchsize": 4},
         r"ValueError: unknown key 'sw_batchsize' \(did you mean 'sw_batch_size'\?\): nothing in the configuration refers to it"),
     "unknown key of training": (TRAIN, None, {"epoch": 4}, r"ValueError: unknown key 'epoch' \(did you mean 'epochs'\?\).*"),
-    "key of another workflow": (TRAIN, None, {"cases": "a"}, r"ValueError: unknown key 'cases' .*"),
+    "key of inference in training": (TRAIN, None, {"cases": "a"}, r"ValueError: unknown key 'cases' \(it belongs to inference.*"),
     "misspelt argument": (INFERENCE, None, {"inferer#roi_sizee": [9, 9]},
         r"TypeError: .*unexpected keyword argument 'roi_sizee' .*"),
     "misspelt component": (INFERENCE, None, {"infererr#roi_size": [9, 9]},
@@ -252,6 +252,15 @@ def test_a_command_with_a_label_out_of_range(data, tmp_path):
     assert line.startswith(f"error: ValueError: {data}/labels/b.nii.gz: found the label value(s) 2 (3072 voxels)"), (
         printed
     )
+
+
+@pytest.mark.parametrize(
+    ("configs", "key", "command"), [(EVALUATE, "epochs", "evaluation"), (INFERENCE, "val_interval", "inference")]
+)
+def test_a_command_with_a_key_of_training(data, tmp_path, configs, key, command):
+    code, line, printed = run(data, tmp_path, configs, **{key: 2})
+    assert code == 1, printed
+    assert line == f"error: ValueError: key {key!r} has no effect in {command}: it belongs to training"
 
 
 def test_a_command_with_an_unknown_key(data, tmp_path):

@@ -25,11 +25,12 @@ BUNDLE = TESTS.parent / "bundles" / "covid19_ct_lesion_coplenet"
 
 def launch(cwd, processes, *configs, **overrides):
     """Run the configs in so many processes; what they print."""
+    quick = {} if "evaluate" in configs else {"patch_size": [32, 32], "slices_per_volume": 2, "batch_size": 1}
     arguments = {
         "config_file": [str(BUNDLE / "configs" / f"{name}.json") for name in configs],
         "bundle_root": str(BUNDLE), "output_dir": "eval", "ckpt_dir": "models", "dataset_dir": str(cwd / "data"),
-        "features": [8, 16, 32, 64, 128], "num_workers": 0, "patch_size": [32, 32], "slices_per_volume": 2, "batch_size": 1,
-        "val_cases": ["c0", "c2", "c3"], "device": "cpu", **overrides,
+        "features": [8, 16, 32, 64, 128], "num_workers": 0,
+        "val_cases": ["c0", "c2", "c3"], "device": "cpu", **quick, **overrides,
     }  # fmt: skip
     start = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"] if processes > 1 else []
     path = os.pathsep.join(filter(None, [str(TESTS / "threads_at_exit"), os.environ.get("PYTHONPATH")]))

@@ -29,9 +29,8 @@ def data(tmp_path):
 
 def test_a_fold_is_trained_and_evaluated(command, tmp_path, data):
     said = {"groups": data / "cases.csv", "group_column": "who"}
-    quick = {"epochs": 1, "patch_size": [32, 32], "slices_per_volume": 1, "lung_crop": "false", "device": "cpu"}
-    given = {"dataset_dir": data, "folds": 3, "fold": 1, **said, **quick}
-    run = command(tmp_path, ("train",), **given)
+    given = {"dataset_dir": data, "folds": 3, "fold": 1, "lung_crop": "false", "device": "cpu", **said}
+    run = command(tmp_path, ("train",), **given, epochs=1, patch_size=[32, 32], slices_per_volume=1)
     trained = json.loads((tmp_path / "eval" / "class_counts.json").read_text())["cases"]
     command(tmp_path, ("train", "evaluate"), **given)
     with (tmp_path / "eval" / "val_iou_raw.csv").open() as file:

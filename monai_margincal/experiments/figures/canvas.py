@@ -21,6 +21,9 @@ _DPI = 110
 #: letters of the conclusion that fit into a line, and the height of its lines and of those of the key, in inches
 _LETTERS, _LINE, _KEY_LINE, _SPACE = 94, 0.19, 0.21, 0.12
 
+#: widths of a mark of the key with its space, and of a letter, in inches
+_ENTRY, _LETTER = 0.45, 0.071
+
 #: of the text of the conclusion
 _HEADER = "conclusion"
 
@@ -50,13 +53,13 @@ def add_header(figure: Any, conclusion: str, handles: Sequence[Any] = (), column
         figure: with all its axes.
         conclusion: one or two sentences.
         handles: matplotlib artists with a label, row by row.
-        columns: of the key.
+        columns: of the key, at most; fewer where the labels are too long for them.
     """
     # numbers stay with their units and intervals
     together = re.sub(r"(?<=\d) (?=[\[%])|(?<=,) (?=[+−][\d.]+\])", "\N{NO-BREAK SPACE}", conclusion)
     lines = textwrap.wrap(together, _LETTERS, break_on_hyphens=False)
     handles = list(handles)
-    columns = min(columns, len(handles))
+    columns = _columns_that_fit([str(handle.get_label()) for handle in handles], columns)
     rows = -(-len(handles) // columns) if handles else 0
     body = figure.get_figheight()
     total = body + _SPACE + _LINE * len(lines) + _KEY_LINE * rows
@@ -83,6 +86,20 @@ def add_header(figure: Any, conclusion: str, handles: Sequence[Any] = (), column
         )
         legend.set_in_layout(False)
     return figure
+
+
+def _columns_that_fit(labels: Sequence[str], most: int) -> int:
+    """How many entries of the key fit beside each other.
+
+    Example:
+        >>> _columns_that_fit(["a", "b"], 4), _columns_that_fit(["a name of many letters, as they come"] * 4, 4)
+        (2, 2)
+    """
+    for columns in range(min(most, len(labels)), 1, -1):
+        longest = [max(map(len, labels[column::columns])) for column in range(columns)]
+        if sum(_ENTRY + _LETTER * letters for letters in longest) <= WIDTH:
+            return columns
+    return 1
 
 
 def tidy(axis: Any, grid: str = "x") -> None:

@@ -1,4 +1,4 @@
-"""Charts of one bar per class as inline SVG, coloured by the page's style sheet so that they follow dark and light."""
+"""Charts of one row per class as inline SVG, coloured by the page's style sheet so that they follow dark and light."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Bar = tuple[float, float]
 
 
 def frequency_chart(labels: Sequence[str], voxels: Sequence[float], notes: Sequence[str]) -> Markup:
-    """One bar per class on a logarithmic axis: its share of all voxels.
+    """One dot per class on a logarithmic axis: its share of all voxels. A bar would have to begin at 0, which is not on it.
 
     Args:
         labels: class names.
@@ -31,12 +31,17 @@ def frequency_chart(labels: Sequence[str], voxels: Sequence[float], notes: Seque
         notes: text at the end of each row.
     """
     lowest = lowest_power(voxels)
-    bars = [(0.0, 1 - math.log10(share) / lowest) if share > 0 else None for share in voxels]
+    places = [1 - math.log10(share) / lowest if share > 0 else None for share in voxels]
     unit, powers = share_axis(lowest)
     ticks = [(1 - power / lowest, text) for power, text in powers]
     title = f"share of all voxels, {unit} (logarithmic)" if unit == "%" else "of a million voxels (logarithmic)"
     return _rows(
-        labels, [(bar, "main") for bar in bars], notes, x_axis(ticks, title, *_extent(labels)), description=title
+        labels,
+        [(None if place is None else (place, place), "main") for place in places],
+        notes,
+        x_axis(ticks, title, *_extent(labels)),
+        description=title,
+        as_dots=True,
     )
 
 
@@ -93,13 +98,19 @@ def _rows(
     notes: Sequence[str],
     axis: Sequence[Markup],
     description: str,
+    as_dots: bool = False,
 ) -> Markup:
     parts = list(axis)
     for row, (label, (bar, kind), note) in enumerate(zip(labels, bars, notes, strict=True)):
         top = row * _ROW
         parts.append(element("text", cut(label, _LABEL_LETTERS), element("title", label), x=0, y=top + 16))
         parts.append(element("text", note, class_="value", x="100%", y=top + 16, text_anchor="end"))
-        if bar is not None:
+        middle = top + _BAR_TOP + _BAR_HEIGHT / 2
+        if as_dots:
+            parts.append(element("line", class_="grid", x1=0, x2="100%", y1=middle, y2=middle))
+        if bar is not None and as_dots:
+            parts.append(element("circle", class_=kind, cx=along(bar[1]), cy=middle, r=_BAR_HEIGHT / 2))
+        elif bar is not None:
             start, end = bar
             # what is too short to be seen is still a line
             width = along(max(end - start, 0.004))

@@ -106,6 +106,7 @@ def render_report(data: dict[str, Any]) -> str:
         kind=_KIND,
         title=data["title"],
         data=data,
+        says=_says(data),
         facts=_facts(data),
         groups=grouped(data["findings"]),
         frequency_chart=_frequency_chart(data),
@@ -120,6 +121,29 @@ def render_report(data: dict[str, Any]) -> str:
 
 def _labels(data: dict[str, Any]) -> list[str]:
     return [row["label"] for row in data["classes"]]
+
+
+def _says(data: dict[str, Any]) -> str:
+    """What the page comes to, in two or three sentences: the rarest class, the recipe for it, and what needs a look."""
+    said = []
+    recipe = data["recipe"]
+    if not recipe.get("error"):
+        loss = recipe["loss"].partition("(")[0]
+        said.append(
+            f"The rarest class, {recipe['rarest']}, has {readable_share(recipe['share'])} of the voxels. The guide's choice for "
+            f"“{recipe['case']}”: {loss}, and for the decision {recipe['decision']}."
+        )
+    counts = dict.fromkeys(("error", "warning"), 0)
+    for finding in data["findings"]:
+        if finding["severity"] in counts:
+            counts[finding["severity"]] += 1
+    found = [f"{number} {word}{'' if number == 1 else 's'}" for word, number in counts.items() if number]
+    kinds = dict.fromkeys(one["kind"] for one in data["findings"] if one["severity"] in counts and one["kind"])
+    if found:
+        said.append(f"To be looked at first: {' and '.join(found)} ({', '.join(kinds)}).")
+    else:
+        said.append("Nothing was found that needs a look.")
+    return " ".join(said)
 
 
 def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:

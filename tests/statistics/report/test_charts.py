@@ -14,9 +14,11 @@ def _widths(svg: str, kind: str) -> list[float]:
     return [in_per_cent(bar, "width") for bar in elements(svg, "rect", kind)]
 
 
-def test_bars_are_logarithmic_and_the_rarest_class_has_one():
+def test_shares_are_dots_on_a_logarithmic_axis_and_no_bars_without_a_0():
     chart = frequency_chart(["a", "b", "c", "d"], [1.0, 0.1, 0.01, 0.0], ["", "", "", "none"])
-    assert _widths(chart, "main") == pytest.approx([100, 200 / 3, 100 / 3], abs=0.01)
+    dots = [in_per_cent(dot, "cx") for dot in elements(chart, "circle", "main")]
+    assert dots == pytest.approx([100, 200 / 3, 100 / 3], abs=0.01)
+    assert not elements(chart, "rect", "main")
     assert texts(chart, "value")[-1] == "none"
     assert texts(chart, "tick") == ["100", "10", "1", "0.1", "share of all voxels, % (logarithmic)"]
 

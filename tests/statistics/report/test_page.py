@@ -167,6 +167,28 @@ def test_findings_are_grouped_and_what_is_only_to_be_known_is_folded() -> None:
     assert "big 6" in folded
 
 
+def test_the_page_begins_with_what_it_comes_to() -> None:
+    found = [
+        Finding("warning", "duplicate label", "twice", ("a",)),
+        Finding("error", "not counted", "a: broken", ("a",)),
+    ]
+    text = " ".join(parse(render_report(report_data(COUNTS, findings=found))).text.split())
+    assert (
+        "The rarest class, 2 lesion, has 0.503 % of the voxels. The guide's choice for “below 1 %”: "
+        "MarginCalibrationTverskyLoss, and for the decision one offset per class, fitted on the validation cases. "
+        "To be looked at first: 1 error and 1 warning (duplicate label, not counted)."
+    ) in text
+    quiet = parse(render_report(report_data(ClassCounts([90, 10]), findings=[]))).text
+    assert "Nothing was found that needs a look." in quiet
+
+
+def test_a_file_is_not_named_twice() -> None:
+    found = [Finding("error", "not counted", "/data/a.nii: found 3, expected 1", ("/data/a.nii",))]
+    page = parse(render_report(report_data(COUNTS, findings=found)))
+    assert sum("/data/a.nii" in text for text in page.texts) == 2  # where it belongs, and in the data
+    assert any(text.strip() == "found 3, expected 1" for text in page.texts)
+
+
 def test_counts_alone_have_findings_too() -> None:
     section = _section(render_report(report_data(ClassCounts([1_000_000, 9000, 5]))), "Findings")
     assert "From counts alone: the label files were not looked at." in section
@@ -224,22 +246,30 @@ def test_files_are_replaced_only_if_they_are_reports(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_browser_shows_the_page(tmp_path: Path, dark: bool) -> None:
-    """A real browser, offline: bars in the right proportion, light on dark and dark on light."""
+    """A real browser, offline: dots and bars in the right proportion, light on dark and dark on light."""
     page = tmp_path / "report.html"
     write_report(COUNTS, page, transformed=ClassCounts([800, 180, 20]))
     picture = pixels(page, dark)
     background = picture[2, 2]
     assert (background.sum() < 100) == dark
-    blue = np.array([int(PAGE["main"][dark][at : at + 2], 16) for at in (1, 3, 5)])
-    is_bar = np.abs(picture - blue).max(axis=2) <= 2
-    widths = is_bar[:500].sum(axis=1)
-    # background 93 %, organ 6.5 %, lesion 0.5 %, three bars from long to short
-    runs = np.flatnonzero(np.diff((widths > 0).astype(int)) == 1)
-    longest = [int(widths[start + 1 : start + 11].max()) for start in runs[:3]]
-    assert len(longest) == 3
-    assert longest[0] > longest[1] > longest[2] > 10
+    # three dots: background 93 %, organ 6.5 %, lesion 0.5 % of the voxels
+    dots = [
+        rows.mean(axis=0) @ np.arange(rows.shape[1]) / rows.mean(axis=0).sum() for rows in _drawn(picture, "main", dark)
+    ]
+    assert dots[0] > dots[1] > dots[2] > 10
+    # three bars: in 2, 2 and 1 of 2 cases
+    bars = [int(rows.sum(axis=1).max()) for rows in _drawn(picture, "other", dark)]
+    assert bars[0] == bars[1] == pytest.approx(2 * bars[2], abs=4)
     text = np.abs(picture - background).max(axis=2) > 100
     assert text.mean() > 0.01
+
+
+def _drawn(picture: np.ndarray, role: str, dark: bool) -> list[np.ndarray]:
+    """Where the first three marks of a colour are, from the top: rows of pixels, true inside of the mark."""
+    colour = np.array([int(PAGE[role][dark][at : at + 2], 16) for at in (1, 3, 5)])
+    is_mark = np.abs(picture - colour).max(axis=2) <= 2
+    starts = np.flatnonzero(np.diff(is_mark.any(axis=1).astype(int)) == 1)[:3]
+    return [is_mark[start + 1 : start + 11] for start in starts]
 
 
 @needs_browser
