@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
-
-from PIL import Image
+from typing import TYPE_CHECKING, Any
 
 from ..errors import naming_files
 from .video import read_video_frame, video_frame
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 #: Pillow's modes that can be given as red, green and blue of 8 bits without a loss of depth
 _MODES = ("RGB", "RGBA", "L", "LA", "P", "1")
@@ -28,11 +29,15 @@ def colour_frame(path: str | os.PathLike[str], **options: Any) -> Image.Image:
 
     Example:
         >>> import tempfile
+        >>> from PIL import Image
         >>> path = tempfile.mkdtemp() + "/frame.png"
         >>> Image.new("L", (6, 4), color=9).save(path)
         >>> colour_frame(path).getpixel((0, 0))
         (9, 9, 9)
     """
+    # counting label files imports this room, and most of them are no pictures
+    from PIL import Image
+
     found = video_frame(path)
     if found is not None:
         return Image.fromarray(read_video_frame(*found))

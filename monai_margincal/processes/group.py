@@ -11,6 +11,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .interrupts import forget_advice
+
 if TYPE_CHECKING:
     import torch
 
@@ -62,6 +64,7 @@ def end_process_group() -> None:
     if _group_exists():
         import torch.distributed as dist
 
+        forget_advice()
         group = [dist.group.WORLD]
         dist.destroy_process_group()
         # the frames that hold the network return only after this call; at exit, while the interpreter still lives, nothing

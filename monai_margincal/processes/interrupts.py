@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["advice_when_interrupted", "advise_when_interrupted", "raise_interrupts_once"]
+__all__ = ["advice_when_interrupted", "advise_when_interrupted", "forget_advice", "raise_interrupts_once"]
 
 #: seconds after which an interrupt is raised again that a hook or a finaliser has swallowed
 _AGAIN = 0.05
@@ -23,6 +23,11 @@ _ADVICE: list[Callable[[], str]] = []
 def advise_when_interrupted(advice: Callable[[], str]) -> None:
     """Say what is to be told when the work that begins now is interrupted; takes the place of what was said before."""
     _ADVICE[:] = [advice]
+
+
+def forget_advice() -> None:
+    """Let go of the work that was advised about, and of the network and the group of processes that it holds."""
+    _ADVICE.clear()
 
 
 def advice_when_interrupted() -> str:

@@ -128,7 +128,7 @@ def test_the_numbers_are_those_of_the_text(tmp_path: Path, capsys: pytest.Captur
     line = capsys.readouterr().out.splitlines()[3].split()
     row = data["classes"][1]
     assert line == [
-        "1", "lesion", str(row["voxels"]), f"{row['share']:.4%}", f"{row['rho_0k']:.6g}", f"{row['rho_k0']:.6g}",
+        "1", "lesion", str(row["voxels"]), f"{100 * row['share']:.3g}", "%", f"{row['rho_0k']:.6g}", f"{row['rho_k0']:.6g}",
     ]  # fmt: skip
 
 

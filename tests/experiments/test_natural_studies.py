@@ -50,11 +50,15 @@ def test_position_alone_earns_little_after_the_shift() -> None:
 def test_no_patient_is_on_two_sides() -> None:
     study = _study("nodules", "lidc_cubes")
     for task in study.tasks:
-        cases = study.cases(task, 0)
-        patients = [
-            item["case"].split("_")[0] for part in (cases.training, cases.validation, cases.test) for item in part
-        ]
-        assert len(patients) == len(set(patients)) == 105
+        folds = study.folds(task)
+        tested = []
+        for fold in folds:
+            cases = study.cases(task, 0, fold)
+            parts = (cases.training, cases.validation, cases.test)
+            patients = [item["case"].split("_")[0] for part in parts for item in part]
+            assert len(patients) == len(set(patients)) == (105 if fold is None else 115)
+            tested += [item["case"] for item in cases.test]
+        assert len(tested) == len(set(tested)) == (35 if folds == [None] else 115)
 
 
 @needs_shared

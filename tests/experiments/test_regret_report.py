@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from monai_margincal.cli import regret
+from monai_margincal.cli import main
 from monai_margincal.experiments.regret import regret_rows
 from monai_margincal.experiments.regret_report import write_regret_report
 from monai_margincal.experiments.regret_table import regret_table
@@ -34,9 +33,7 @@ def two(tmp_path):
 
 
 def test_worst_case_over_the_tasks_of_two_studies(two, tmp_path, capsys):
-    parser = argparse.ArgumentParser()
-    regret.add_arguments(parser)
-    regret.run(parser.parse_args([*map(str, two), "--output", str(tmp_path / "out")]))
+    assert main(["regret", *map(str, two), "--output", str(tmp_path / "out")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[2:5]] == [
         ["OURS,", "argmax", "2", "1.00", "rare", "1.00"],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from monai_margincal.processes import end_process_group, group_size, own_rank, start_process_group
+from monai_margincal.processes.interrupts import advice_when_interrupted, advise_when_interrupted
 
 THREADS_AT_EXIT = Path(__file__).parents[1] / "threads_at_exit"
 
@@ -106,3 +109,16 @@ def test_a_device_that_is_not_there_is_an_error(tmp_path):
         start_process_group("cuda:0", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1)
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def test_what_was_advised_does_not_hold_the_network_of_a_group_that_has_ended(tmp_path):
+    """The advice of a training refers to its network, and that to the group, whose threads would outlive the interpreter."""
+    network = torch.nn.Linear(1, 1)
+    held = weakref.ref(network)
+    advise_when_interrupted(lambda network=network: str(network))
+    start_process_group("cpu", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1)
+    end_process_group()
+    assert advice_when_interrupted() == ""
+    del network
+    gc.collect()
+    assert held() is None

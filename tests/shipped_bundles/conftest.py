@@ -56,7 +56,7 @@ def command() -> Callable[..., Run]:
         }
         line = [sys.executable, "-W", "always", "-m", "monai.bundle", "run"]
         for key, value in arguments.items():
-            line += [f"--{key}", str(value)]
+            line += [f"--{key}", str(value)] if value is not None else []
         done = subprocess.run(
             line,
             cwd=cwd,

@@ -87,7 +87,7 @@ def test_onnx_with_a_free_batch_and_plane(tmp_path, network):
 def test_the_tensorrt_config_resolves_up_to_the_program(bundle, command, tmp_path):
     """Without the program and without torch_tensorrt: one line about the first thing that is missing."""
     names = ("inference", "inference_trt")
-    missing = command(tmp_path, names, expect=1, trt_file=tmp_path / "none.ts")
+    missing = command(tmp_path, names, expect=1, trt_file=tmp_path / "none.ts", features=None)
     last = missing.output.splitlines()[-1]
     assert last.startswith("error: ")
     assert f"no TensorRT program '{tmp_path}/none.ts': make it with" in last

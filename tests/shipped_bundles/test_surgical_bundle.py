@@ -111,7 +111,7 @@ def test_wrong_flags_are_named_in_one_line(command, tmp_path):
     assert "unknown key 'taks' (did you mean 'task'?)" in run.output.splitlines()[-1]
     run = command(tmp_path, ("train",), expect=1, bundle=BUNDLE, task="part")
     assert run.output.splitlines()[-1] == (
-        "error: ValueError: task: found 'part', expected one of ['binary', 'parts', 'types']"
+        "error: ValueError: --task: found 'part', expected one of ['binary', 'parts', 'types']"
     )
 
 
