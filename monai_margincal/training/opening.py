@@ -9,6 +9,7 @@ from torch import nn
 
 from ..counting.text_table import format_table
 from ..losses import MarginCalibrationLoss
+from ..pages.numbers import PER_MILLION_BELOW, per_million
 from .warm_up import WarmUpLoss
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _table(counts: ClassCounts, margin: MarginCalibrationLoss | None) -> str:
 
 
 def _share_in_words(share: float) -> str:
-    return f"{share:.3%}" if share >= 1e-4 or share == 0 else f"{share * 1e6:.3g} per million"
+    return f"{per_million(share)} per million" if 0 < share < PER_MILLION_BELOW else f"{share:.3%}"
 
 
 def _loss_words(loss: object) -> str:
