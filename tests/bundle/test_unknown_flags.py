@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bundle.small_config import CONFIG
+from bundle.small_config import small_config
 from monai.bundle import ConfigParser, ConfigWorkflow
 
 from monai_margincal.bundle import refuse_unknown_keys
@@ -13,7 +13,7 @@ from monai_margincal.bundle import refuse_unknown_keys
     ("key", "meant"), [("epochz", "epochs"), ("shraed", "shared"), ("qqqqqq", None)], ids=["epochz", "shraed", "qqqqqq"]
 )
 def test_a_misspelt_flag_is_refused_and_the_key_that_was_meant_is_named(key, meant):
-    parser = ConfigParser({**CONFIG, key: 1})
+    parser = ConfigParser(small_config(**{key: 1}))
     with pytest.raises(RuntimeError) as raised:
         parser.get_parsed_content("initialize::0")
     assert isinstance(raised.value.__cause__, ValueError)
@@ -23,15 +23,15 @@ def test_a_misspelt_flag_is_refused_and_the_key_that_was_meant_is_named(key, mea
 
 
 def test_good_keys_pass_and_two_bad_ones_are_both_named(tmp_path):
-    ConfigParser(CONFIG).get_parsed_content("initialize::0")
+    ConfigParser(small_config()).get_parsed_content("initialize::0")
     with pytest.raises(RuntimeError) as raised:
-        ConfigParser({**CONFIG, "one": 1, "two": 2}).get_parsed_content("initialize::0")
+        ConfigParser(small_config(one=1, two=2)).get_parsed_content("initialize::0")
     assert "unknown keys 'one', 'two': nothing in the configuration refers to them" in str(raised.value.__cause__)
 
 
 def test_it_need_not_come_first():
     """The text is compared, not what has become of it."""
-    parser = ConfigParser({**CONFIG, "pattern": "$str(@lr)"})
+    parser = ConfigParser(small_config(pattern="$str(@lr)"))
     assert parser.get_parsed_content("train::trainer") == {"max_epochs": 3, "lr": 0.2}
     assert parser.get_parsed_content("pattern") == "0.1"
     parser.get_parsed_content("initialize::0")
@@ -40,7 +40,7 @@ def test_it_need_not_come_first():
 @pytest.fixture
 def workflow(tmp_path):
     """The configuration as a file beside that of another workflow."""
-    ConfigParser.export_config_file({**CONFIG, "dataset_dir": "x"}, tmp_path / "train.json")
+    ConfigParser.export_config_file(small_config(dataset_dir="x"), tmp_path / "train.json")
     ConfigParser.export_config_file({"cases": None, "data": "@cases", "run": []}, tmp_path / "inference.json")
     return lambda **overrides: ConfigWorkflow(
         str(tmp_path / "train.json"), logging_file=False, workflow_type="train", **overrides
