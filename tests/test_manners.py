@@ -55,8 +55,9 @@ def test_no_call_has_more_than_four_positional_arguments():
 
 
 def test_no_module_name_exists_twice():
-    """Except a package's ``__init__`` and the modules of verbs, which are called as the user calls them."""
+    """Except a package's ``__init__`` and the modules of verbs and sub-verbs, which are called as the user calls them."""
+    verbs = {PACKAGE / "cli", PACKAGE / "cli" / "decide"}
     names = Counter(
-        path.name for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" and path.parent.name != "cli"
+        path.name for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" and path.parent not in verbs
     )
     assert [name for name, number in names.items() if number > 1] == []

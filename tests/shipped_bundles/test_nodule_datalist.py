@@ -12,7 +12,7 @@ import pytest
 from nodule_list import datalist
 from shared import SHARED, needs_shared
 
-from monai_margincal.cli.demo_patients import demo_patients
+from monai_margincal.cli.demo.patients import demo_patients
 
 
 @needs_shared

@@ -11,7 +11,7 @@ import torch
 from nodule_list import datalist
 from shared import SHARED, needs_shared
 
-from monai_margincal.cli.demo_patients import demo_patients
+from monai_margincal.cli.demo.patients import demo_patients
 from monai_margincal.samples import sample_dir
 
 _spec = importlib.util.spec_from_file_location(

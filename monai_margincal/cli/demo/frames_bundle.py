@@ -1,4 +1,4 @@
-"""The demo of the instrument bundle: tools in laryngeal endoscopy, trained on some sequences, tested on two others."""
+"""What the demo of the instrument bundle does with it: train, fit the decision, segment, all by flags on its own keys."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..decisions import ClassOffsets
-from ..samples import sample_dir
-from .demo_workflow import demo_workflow, run_training
+from ...decisions import ClassOffsets
+from ...samples import sample_dir
+from .workflow import demo_workflow, run_training
 
 if TYPE_CHECKING:
-    from ..outputs.compared_case import ComparedCase
+    from ...outputs.compared_case import ComparedCase
 
 BUNDLE = "surgical_instrument_coplenet"
 SAMPLES = "larynx_tools"
@@ -112,20 +112,20 @@ def segment_frames(output: Path, frames: list[str]) -> dict[str, Path]:
 
 def frame_confusions(masks: dict[str, Path]) -> dict[str, np.ndarray]:
     """Compare masks with the truth, both read from disk; frame -> confusion matrix of the pixels that are not void."""
-    from ..outputs.compared_case import panel_confusion
+    from ...outputs.compared_case import panel_confusion
 
     return {frame: panel_confusion(case, _RUN, len(CLASS_NAMES), VOID) for frame, case in _cases(masks).items()}
 
 
 def save_frames_picture(masks: dict[str, Path], path: Path) -> None:
     """Draw frames with truth and prediction."""
-    from ..outputs.comparison_picture import save_comparison
+    from ...outputs.comparison_picture import save_comparison
 
     save_comparison(list(_cases(masks).values()), path, CLASS_NAMES, VOID)
 
 
 def _cases(masks: dict[str, Path]) -> dict[str, ComparedCase]:
-    from ..outputs.compared_case import compared_case
+    from ...outputs.compared_case import compared_case
 
     root = Path(sample_dir(SAMPLES))
     return {

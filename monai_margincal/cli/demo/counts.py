@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..counting.text_table import format_table
+from ...counting.text_table import format_table
 
 
 def count_and_show(
     output: Path, labels: Sequence[str | Path], class_names: Sequence[str], unit: str, ignore_index: int | None = None
 ) -> None:
     """Count label files into ``counts.json`` and print the table of counts and margins; ``unit`` is what is counted."""
-    from ..margins import class_margins
-    from ..statistics import count_labels
+    from ...margins import class_margins
+    from ...statistics import count_labels
 
     counts = count_labels(
         [str(label) for label in labels],

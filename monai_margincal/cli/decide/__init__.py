@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import argparse
 
-from . import decide_bake, decide_fit, decide_show
-from .answer import Answer
-from .parsers import common_options, split_examples
+from ..answer import Answer
+from ..parsers import common_options, split_examples
+from . import bake, fit, show
 
 #: sub-verb -> (module, one line of help)
 _SUB_VERBS = {
-    "fit": (decide_fit, "fit offsets on saved logits and labels"),
-    "show": (decide_show, "show offsets, thresholds and what they were fitted on"),
-    "bake": (decide_bake, "write offsets into the bias of a network's last convolution"),
+    "fit": (fit, "fit offsets on saved logits and labels"),
+    "show": (show, "show offsets, thresholds and what they were fitted on"),
+    "bake": (bake, "write offsets into the bias of a network's last convolution"),
 }
 
 

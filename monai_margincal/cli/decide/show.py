@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .answer import Answer, add_json_argument
+from ..answer import Answer, add_json_argument
 
 #: of the JSON object of `fit` and `show`
 OFFSET_KEYS = {
@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Read the file."""
-    from ..decisions import ClassOffsets
-    from ..decisions.offsets_summary import summary_lines
+    from ...decisions import ClassOffsets
+    from ...decisions.offsets_summary import summary_lines
 
     offsets = ClassOffsets.from_json(arguments.decision)
     return Answer("\n".join(summary_lines(offsets)), offset_data(offsets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..samples import sample_dir
+from ...samples import sample_dir
 
 
 def demo_workflow(bundle: str, name: str, samples: str, **overrides: Any) -> Any:
@@ -19,7 +19,7 @@ def demo_workflow(bundle: str, name: str, samples: str, **overrides: Any) -> Any
     """
     from monai.bundle import ConfigWorkflow
 
-    from ..bundle import bundle_dir
+    from ...bundle import bundle_dir
 
     root = Path(bundle_dir(bundle))
     workflow = ConfigWorkflow(

@@ -6,7 +6,7 @@ import nibabel
 import numpy as np
 import pytest
 
-from monai_margincal.cli.demo_scores import Scores, score
+from monai_margincal.cli.demo.nodule_scores import Scores, score
 
 
 def save(path, voxels):

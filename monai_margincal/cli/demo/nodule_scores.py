@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..metrics import class_iou, confusion_matrix
-from .demo_patients import CLASS_NAMES
+from ...metrics import class_iou, confusion_matrix
+from .patients import CLASS_NAMES
 
 _DRAWS = 10_000
 

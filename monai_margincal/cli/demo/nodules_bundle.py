@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..decisions import ClassOffsets
-from .bundle_command import DEFAULT_BUNDLE as BUNDLE
-from .demo_patients import CLASS_NAMES, SAMPLES, Patient
-from .demo_workflow import demo_workflow, run_training
+from ...decisions import ClassOffsets
+from ..bundle_command import DEFAULT_BUNDLE as BUNDLE
+from .patients import CLASS_NAMES, SAMPLES, Patient
+from .workflow import demo_workflow, run_training
 
 #: Hounsfield units shown as black and white, those that the bundle maps to 0 and 1
 WINDOW = (-1400.0, 100.0)

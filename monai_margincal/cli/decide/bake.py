@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .answer import Answer, add_json_argument
-from .decide_show import OFFSET_KEYS, offset_data
+from ..answer import Answer, add_json_argument
+from .show import OFFSET_KEYS, offset_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +33,13 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Load safely, compare, add, write."""
     import torch
 
-    from ..decisions import ClassOffsets
-    from ..decisions.bake import baked_weights
-    from ..errors import naming_files
-    from ..files import expect_writable, replacing
-    from ..networks.plain_tensors import load_plain_tensors
-    from ..streams import is_stream
-    from ..workflows.chosen_offsets import digest_of_content
+    from ...decisions import ClassOffsets
+    from ...decisions.bake import baked_weights
+    from ...errors import naming_files
+    from ...files import expect_writable, replacing
+    from ...networks.plain_tensors import load_plain_tensors
+    from ...streams import is_stream
+    from ...workflows.chosen_offsets import digest_of_content
 
     source, target = Path(arguments.checkpoint), Path(arguments.output)
     if target.exists() and not is_stream(target):

@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .answer import Answer, add_json_argument
-from .decide_show import OFFSET_KEYS, offset_data
+from ..answer import Answer, add_json_argument
+from .show import OFFSET_KEYS, offset_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,13 +66,13 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Read the cases one by one, fit, write."""
     from tqdm import tqdm
 
-    from ..datasets import folder_datalist
-    from ..datasets.groups import members_of_groups
-    from ..decisions import ClassOffsets
-    from ..decisions.fit import fit_votes
-    from ..decisions.offsets_summary import summary_lines
-    from ..decisions.saved_logits import saved_case
-    from ..decisions.votes import AllVotes, Votes
+    from ...datasets import folder_datalist
+    from ...datasets.groups import members_of_groups
+    from ...decisions import ClassOffsets
+    from ...decisions.fit import fit_votes
+    from ...decisions.offsets_summary import summary_lines
+    from ...decisions.saved_logits import saved_case
+    from ...decisions.votes import AllVotes, Votes
 
     ClassOffsets.expect_replaceable(arguments.output)
     known = _known(arguments)
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 def _known(arguments: argparse.Namespace) -> dict[str, str]:
     known = {} if arguments.note is None else {"note": arguments.note}
     if arguments.weights is not None:
-        from ..workflows.chosen_offsets import digest_of_file
+        from ...workflows.chosen_offsets import digest_of_file
 
         digest = digest_of_file(arguments.weights)
         if digest is None:

@@ -13,7 +13,7 @@ import SimpleITK as sitk
 
 from monai_margincal import ClassCounts, ClassOffsets, class_margins
 from monai_margincal.cli import main
-from monai_margincal.cli.demo_patients import demo_patients
+from monai_margincal.cli.demo.patients import demo_patients
 
 pytestmark = pytest.mark.slow
 

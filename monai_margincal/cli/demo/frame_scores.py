@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..metrics import class_iou
-from .demo_frames import sequence_of
+from ...metrics import class_iou
+from .frames_bundle import sequence_of
 
 
 @dataclass(frozen=True)

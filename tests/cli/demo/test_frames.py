@@ -14,7 +14,7 @@ from PIL import Image
 from shared import SHARED, needs_shared
 
 from monai_margincal import ClassCounts
-from monai_margincal.cli.demo_frames import demo_sequences, label_of, sequence_of
+from monai_margincal.cli.demo.frames_bundle import demo_sequences, label_of, sequence_of
 from monai_margincal.samples import sample_dir
 
 PARTS = demo_sequences()

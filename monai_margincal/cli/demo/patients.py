@@ -6,7 +6,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..samples import sample_dir
+from ...samples import sample_dir
 
 SAMPLES = "lidc_nodules"
 CLASS_NAMES = ("background", "nodule")
