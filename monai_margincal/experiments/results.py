@@ -163,7 +163,8 @@ def results_csv(study: Study, runs: Iterable[Run]) -> str:
 def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
     """One summary per task, protocol, decoder and objective, in the study's order.
 
-    The baseline is the one with the best mean on the TEST cases: the hardest one to beat.
+    The baseline is the one with the best mean on the TEST cases, the hardest one to beat, of those with the most seeds: a mean
+    over fewer seeds may be the best for the training cases that they drew.
     """
     groups: dict[tuple[str, str, str], dict[str, dict[int, Run]]] = {}
     for run in runs:
@@ -174,10 +175,10 @@ def summarise(study: Study, runs: Sequence[Run]) -> list[Summary]:
     summaries = []
     for (task, protocol, decoder), objectives in groups.items():
         baselines = [name for name in objectives if study.objectives[name].get("group") == "baseline"]
-        best = max(baselines, key=lambda name: _mean_miou(objectives[name], decoder), default=None)
+        baselines.sort(key=lambda name: (-len(objectives[name]), -_mean_miou(objectives[name], decoder)))
+        best = baselines[0] if baselines else None
         references: list[tuple[str, str]] = []
         if decoder == first and baselines:
-            baselines.sort(key=lambda name: -_mean_miou(objectives[name], first))
             start = next(name for name in study.objectives if name in baselines)
             references = [(name, first) for name in dict.fromkeys([*baselines[:_REFERENCES], start])]
             references += [(start, other) for other in study.decoders if other != first]

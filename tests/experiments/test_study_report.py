@@ -7,6 +7,7 @@ import csv
 import io
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,19 @@ def test_summaries_compare_with_the_best_baseline(finished):
     assert sum(s.failed for s in chosen.values()) == sum(
         int((s.per_class_iou[:, 1:] < 0.01).any(1).sum()) for s in chosen.values()
     )
+
+
+def test_a_baseline_of_fewer_seeds_is_not_the_one_to_beat(finished):
+    study, output = finished
+    own = copy.deepcopy(study)
+    own.objectives["bound"]["group"] = "baseline"
+    runs = [run for run in collect_runs(study, output) if run.cell.task == "slices"]
+    lucky = next(run for run in runs if (run.cell.objective, run.cell.seed) == ("bound", 0))
+    matrices = lucky.record["evaluation"]["confusion"]
+    perfect = {name: [np.diag(np.sum(one, 1)).tolist() for one in cases] for name, cases in matrices.items()}
+    record = {**lucky.record, "evaluation": {**lucky.record["evaluation"], "confusion": perfect}}
+    others = [run for run in runs if run.cell.objective != "bound"]
+    assert {s.baseline for s in summarise(own, [*others, replace(lucky, record=record)])} == {"ce"}
 
 
 def test_every_reference_is_a_baseline_or_a_free_decoder_on_one(finished, files):
