@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         {
             "recipes": "a list of objective, decoder, label, tasks, worst_task, points_behind, and points_behind_other_seeds: "
-            "against the reference that the other seeds chose, or null"
+            "against the reference that other folds or seeds chose, or null"
         },
     )
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     ]
     in_all = [recipe for recipe in recipes if recipe["tasks"] == recipes[0]["tasks"]]
     table = format_table(
-        ["objective, decoder", "tasks", "points behind, worst case", "in", "reference of other seeds"],
+        ["objective, decoder", "tasks", "points behind, worst case", "in", "reference of other folds or seeds"],
         [
             [
                 str(recipe["label"]),

@@ -14,7 +14,8 @@ def pooled_record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The records of all folds as one: every case was in the test of one fold.
 
     Test cases follow each other fold by fold, counts are summed, validation curves are averaged over the points that all folds
-    have, times are summed, of memory the largest counts, and one diverged fold makes a diverged run.
+    have, times are summed, of memory the largest counts, and one diverged fold makes a diverged run. ``fold_sizes`` of the
+    evaluation tells how many test cases each fold has.
 
     Args:
         records: of all folds of a task, objective and seed; a single one is given back as it is.
@@ -29,6 +30,7 @@ def pooled_record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "history": _pooled_history([record["history"] for record in records]),
         "evaluation": {
             "cases": [case for evaluation in evaluations for case in evaluation["cases"]],
+            "fold_sizes": [len(evaluation["cases"]) for evaluation in evaluations],
             "confusion": {name: [m for one in evaluations for m in one["confusion"][name]] for name in decoders},
             "validation_confusion": {
                 name: np.sum([one["validation_confusion"][name] for one in evaluations], axis=0).tolist()

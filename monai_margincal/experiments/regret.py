@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .regret_references import Pair, Reference, best_here, best_of_other_folds, best_of_other_seeds
 from .scored_runs import ScoredRun
 from .scores import paired_comparison, seed_interval
 
 __all__ = ["Pair", "Regret", "RegretRow", "TaskRegret", "regret_rows", "task_regrets"]
-
-#: an objective and a decoder
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Regret:
         value: mean over the seeds, fractions of 1.
         low: lower end of the 95 % interval; NaN where one seed without cases allows none.
         high: upper end.
-        references: the reference of every seed.
+        references: the reference of every seed, or of every fold.
     """
 
     value: float
@@ -45,8 +43,9 @@ class TaskRegret:
         seeds: those that were compared.
         chosen_here: against the baseline pair that has the best mean on these test cases, over all seeds. It was chosen by the
             numbers that it is compared by, so it is a little too good, the more so the more baselines there are.
-        chosen_elsewhere: every seed against the baseline pair that has the best mean over the *other* seeds: what somebody
-            could have known beforehand. None for fewer than two seeds.
+        chosen_elsewhere: the cases of every fold against the baseline pair that is best on those of the *other* folds, or, where
+            there are none or their cases are not known, every seed against the pair that has the best mean over the *other*
+            seeds: what somebody could have known beforehand. None for one seed without folds.
     """
 
     task: str
@@ -97,51 +96,45 @@ def task_regrets(runs: Sequence[ScoredRun]) -> list[TaskRegret]:
     baselines = {pair: seeds for pair, seeds in by_pair.items() if next(iter(seeds.values())).is_baseline}
     most = max(map(len, baselines.values()), default=0)
     seeds = sorted(next((found for found in baselines.values() if len(found) == most), {}))
-    scores = {
-        pair: np.array([found[seed].miou for seed in seeds])
-        for pair, found in baselines.items()
-        if set(found) == set(seeds)
+    whole = {
+        pair: {seed: found[seed] for seed in seeds} for pair, found in baselines.items() if set(found) == set(seeds)
     }
-    if not scores:
+    if not whole:
         return []
-    best = max(scores, key=lambda pair: float(scores[pair].mean()))
-    elsewhere = {seed: _best_without(scores, place) for place, seed in enumerate(seeds)} if most > 1 else {}
+    here = best_here(whole)
+    elsewhere = best_of_other_folds(whole) or best_of_other_seeds(whole)
     with_cases = all(run.confusion is not None for run in runs)
     found_regrets = []
     for pair, found in by_pair.items():
-        common = [seed for seed in seeds if seed in found]
-        if not common:
+        ours = {seed: found[seed] for seed in seeds if seed in found}
+        if not ours:
             continue
-        here = [by_pair[best][seed] for seed in common]
-        ours = [found[seed] for seed in common]
-        other = [by_pair[elsewhere[seed]][seed] for seed in common] if elsewhere else None
+        first = next(iter(ours.values()))
         found_regrets.append(
             TaskRegret(
-                task=ours[0].task,
+                task=first.task,
                 pair=pair,
-                label=f"{ours[0].label}, {pair[1]}",
+                label=f"{first.label}, {pair[1]}",
                 is_baseline=pair in baselines,
-                seeds=tuple(common),
+                seeds=tuple(ours),
                 chosen_here=_regret(here, ours, with_cases),
-                chosen_elsewhere=None if other is None else _regret(other, ours, with_cases),
+                chosen_elsewhere=None if elsewhere is None else _regret(elsewhere, ours, with_cases),
             )
         )
     return found_regrets
 
 
-def _best_without(scores: Mapping[Pair, np.ndarray], place: int) -> Pair:
-    return max(scores, key=lambda pair: float(np.delete(scores[pair], place).mean()))
-
-
-def _regret(references: Sequence[ScoredRun], ours: Sequence[ScoredRun], with_cases: bool) -> Regret:
-    pairs = tuple((run.objective, run.decoder) for run in references)
+def _regret(reference: Reference, ours: Mapping[int, ScoredRun], with_cases: bool) -> Regret:
+    theirs = [reference.runs[seed] for seed in ours]
+    by_seed = reference.pairs.keys() == reference.runs.keys()
+    pairs = tuple(pair for key, pair in reference.pairs.items() if key in ours or not by_seed)
     if with_cases:
         versus = paired_comparison(
-            np.stack([np.asarray(run.confusion) for run in references]),
-            np.stack([np.asarray(run.confusion) for run in ours]),
+            np.stack([np.asarray(run.confusion) for run in theirs]),
+            np.stack([np.asarray(run.confusion) for run in ours.values()]),
         )
         return Regret(versus.difference, versus.low, versus.high, pairs)
-    differences = np.array([run.miou for run in references]) - np.array([run.miou for run in ours])
+    differences = np.array([run.miou for run in theirs]) - np.array([run.miou for run in ours.values()])
     low, high = seed_interval(differences)
     return Regret(float(differences.mean()), low, high, pairs)
 

@@ -11,7 +11,7 @@ from .table_form import Table
 
 __all__ = ["regret_table"]
 
-_ELSEWHERE = "worst case, reference of other seeds [95 %]"
+_ELSEWHERE = "worst case, reference of other folds or seeds [95 %]"
 
 
 def regret_table(rows: Sequence[RegretRow], where: str, with_cases: bool) -> Table:
@@ -49,7 +49,8 @@ def regret_table(rows: Sequence[RegretRow], where: str, with_cases: bool) -> Tab
         tuple(cells),
         "Points of foreground mIoU behind a baseline pair (objective, decoder), paired by seed; below 0 ahead of it. Worst case, "
         "and the first number of a task: behind the pair that is best on these test cases, which flatters it. Reference of "
-        "other seeds, and the number after the stroke: every seed behind the pair that is best over the other seeds. Interval: "
+        "other folds or seeds, and the number after the stroke: the cases of every fold behind the pair that is best on those of "
+        "the other folds; without folds, every seed behind the pair that is best over the other seeds. Interval: "
         f"bootstrap over seeds{' and test cases' if with_cases else ''}; {said} seeds. Only recipes that were run in the same "
         "tasks can be compared.",
         lowest=("worst case [95 %]", _ELSEWHERE, *tasks) if len(seeds_of_first) == 1 else (),

@@ -33,6 +33,7 @@ class ScoredRun:
         decoder: name of the decoder.
         miou: foreground mean IoU over the whole test set, a fraction of 1.
         confusion: confusion matrices of the test cases, int64 (N, C, C); None where only ``miou`` is known.
+        fold_sizes: how many of the test cases are in each fold, in their order; empty without folds, or where it is not known.
     """
 
     task: str
@@ -44,6 +45,7 @@ class ScoredRun:
     decoder: str
     miou: float
     confusion: np.ndarray | None
+    fold_sizes: tuple[int, ...] = ()
 
 
 def scored_runs(study: Study, runs: Iterable[Run]) -> list[ScoredRun]:
@@ -59,6 +61,7 @@ def scored_runs(study: Study, runs: Iterable[Run]) -> list[ScoredRun]:
             decoder=decoder,
             miou=run.miou(decoder),
             confusion=run.confusion(decoder),
+            fold_sizes=tuple(run.record["evaluation"].get("fold_sizes", ())),
         )
         for run in runs
         for decoder in run.record["evaluation"]["confusion"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,40 @@ def test_cases_give_the_interval_where_they_are_known():
     without = {regret.pair: regret for regret in task_regrets(plain)}["ours", "argmax"].chosen_here
     assert with_cases.value == pytest.approx(without.value)
     assert (with_cases.low, with_cases.high) != (without.low, without.high)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**31 - 1), st.integers(1, 3))
+def test_the_cases_of_a_fold_are_compared_with_the_best_pair_of_the_other_folds(seed, seeds):
+    random = np.random.RandomState(seed)
+    sizes = (2, 3, 1)
+    fold_of = np.repeat([0, 1, 2], sizes)
+    matrices = {
+        (o, d, s): random.randint(1, 50, (6, 3, 3))
+        for o in ("base1", "base2", "ours")
+        for d in ("argmax", "offsets")
+        for s in range(seeds)
+    }
+    runs = [
+        replace(_run("t", o, d, s, float(foreground_iou(found.sum(0))), found), fold_sizes=sizes)
+        for (o, d, s), found in matrices.items()
+    ]
+    ours = {regret.pair: regret for regret in task_regrets(runs)}["ours", "argmax"].chosen_elsewhere
+    references = [(o, d) for o in ("base1", "base2") for d in ("argmax", "offsets")]
+    chosen = []
+    for fold in range(3):
+
+        def elsewhere(pair, fold=fold):
+            return np.mean([foreground_iou(matrices[(*pair, s)][fold_of != fold].sum(0)) for s in range(seeds)])
+
+        chosen.append(max(references, key=elsewhere))
+    assert ours.references == tuple(chosen)
+    differences = []
+    for s in range(seeds):
+        total = sum(matrices[(*chosen[fold_of[case]], s)][case] for case in range(6))
+        differences.append(foreground_iou(total) - foreground_iou(matrices["ours", "argmax", s].sum(0)))
+    assert ours.value == pytest.approx(np.mean(differences))
+    assert ours.low <= ours.high
 
 
 def test_one_seed_has_no_other_seeds_and_no_interval():
