@@ -12,8 +12,10 @@ from experiments.tiny_study import tiny_config, write_cases
 
 from monai_margincal.experiments import Study, run_study, write_study_report
 from monai_margincal.experiments.pooled_folds import pooled_record
+from monai_margincal.experiments.regret import task_regrets
 from monai_margincal.experiments.results import collect_runs, results_csv
 from monai_margincal.experiments.runner import load_record, record_path
+from monai_margincal.experiments.scored_runs import scored_runs
 from monai_margincal.experiments.task_cases import select_task_cases
 
 
@@ -61,6 +63,9 @@ def test_the_folds_of_a_seed_are_one_run_over_all_cases(finished):
     wanted = [m for part in parts for m in part["evaluation"]["confusion"]["offsets"]]
     np.testing.assert_array_equal(runs[0].confusion("offsets"), wanted)
     assert len(set(runs[0].record["evaluation"]["cases"])) == 8
+    scored = scored_runs(study, runs)
+    assert {run.fold_sizes for run in scored} == {(4, 4)}
+    assert all(regret.chosen_elsewhere is not None for regret in task_regrets(scored))
     row = next(csv.DictReader(io.StringIO(results_csv(study, runs))))
     assert row["cell"] == "+".join(cell.key for cell in runs[0].cells)
     history = runs[0].record["history"]
