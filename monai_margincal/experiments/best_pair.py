@@ -18,9 +18,10 @@ __all__ = ["best_pair_says"]
 def best_pair_says(runs: Sequence[ScoredRun]) -> str:
     """Two sentences: the pair with the highest mean IoU and its lead over the next one, and over the best baseline by itself.
 
-    Only pairs that have as many seeds as the most are compared. The lead is paired by seed, with a bootstrap interval over seeds
-    and test cases where the confusion matrices are known, else over seeds. The best of many is chosen by the very numbers that
-    are shown, which flatters it; an interval that contains 0 is called undecided.
+    Only pairs that have as many seeds as the most are compared; decoders that decide alike after an objective, such as offsets
+    where none was kept, are one pair. The lead is paired by seed, with a bootstrap interval over seeds and test cases where the
+    confusion matrices are known, else over seeds. The best of many is chosen by the very numbers that are shown, which flatters
+    it; an interval that contains 0 is called undecided.
 
     Args:
         runs: those of one task and protocol, at least one.
@@ -41,8 +42,15 @@ def best_pair_says(runs: Sequence[ScoredRun]) -> str:
         for pair, found in by_pair.items()
         if len(found) == most
     }
-    ranked = sorted(means, key=lambda pair: -means[pair])
-    names = {pair: f"{next(iter(found.values())).label} with {pair[1]}" for pair, found in by_pair.items()}
+    alike: dict[tuple[str, tuple[float, ...]], list[Pair]] = {}
+    for pair in sorted(means, key=lambda pair: -means[pair]):
+        scores = tuple(by_pair[pair][seed].miou for seed in sorted(by_pair[pair]))
+        alike.setdefault((pair[0], scores), []).append(pair)
+    ranked = [pairs[0] for pairs in alike.values()]
+    names = {
+        pairs[0]: f"{next(iter(by_pair[pairs[0]].values())).label} with {' or '.join(decoder for _, decoder in pairs)}"
+        for pairs in alike.values()
+    }
     best = ranked[0]
     score = f"{100 * means[best]:.2f} %"
     if not means[best] >= FAILURE_IOU:

@@ -42,7 +42,9 @@ def regret_table(rows: Sequence[RegretRow], where: str, with_cases: bool) -> Tab
     seeds_of_first = {
         len(regret.seeds) for row in rows if len(row.tasks) == len(rows[0].tasks) for regret in row.tasks.values()
     }
-    said = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0] if seeds else 0)
+    said = (
+        f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else "one seed" if seeds == [1] else f"{sum(seeds)} seeds"
+    )
     return Table(
         f"Regret: how far every recipe is from the best baseline pair of a task, {where}",
         ("objective, decoder", "tasks", "worst case [95 %]", _ELSEWHERE, *tasks),
@@ -51,7 +53,7 @@ def regret_table(rows: Sequence[RegretRow], where: str, with_cases: bool) -> Tab
         "and the first number of a task: behind the pair that is best on these test cases, which flatters it. Reference of "
         "other folds or seeds, and the number after the stroke: the cases of every fold behind the pair that is best on those of "
         "the other folds; without folds, every seed behind the pair that is best over the other seeds. Interval: "
-        f"bootstrap over seeds{' and test cases' if with_cases else ''}; {said} seeds. Only recipes that were run in the same "
+        f"bootstrap over seeds{' and test cases' if with_cases else ''}; {said}. Only recipes that were run in the same "
         "tasks can be compared.",
         lowest=("worst case [95 %]", _ELSEWHERE, *tasks) if len(seeds_of_first) == 1 else (),
         breaks=tuple(

@@ -53,3 +53,11 @@ def test_with_confusion_matrices_the_interval_is_over_the_cases_too() -> None:
     assert "Ours with argmax is best: a foreground mIoU of 70.00 %, +20.00 [+20.00, +20.00] points" in said
     assert "over seeds and test cases" in said
     assert said.endswith("One seed: nothing is known of training noise.")
+
+
+def test_decoders_that_decide_alike_are_one_pair() -> None:
+    runs = _runs(ce=[0.5, 0.6], ours=[0.7, 0.8])
+    runs += [_run("ours", run.seed, run.miou, "offsets") for run in runs[2:]]
+    said = best_pair_says(runs)
+    assert said.startswith("Ours with argmax or offsets is best: a foreground mIoU of 75.00 %")
+    assert "ahead of the next, ce with argmax" in said

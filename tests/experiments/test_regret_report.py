@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from monai_margincal.cli import main
+from monai_margincal.experiments.figures import regret_figure, regret_says
 from monai_margincal.experiments.regret import regret_rows
 from monai_margincal.experiments.regret_report import write_regret_report
 from monai_margincal.experiments.regret_table import regret_table
@@ -53,6 +54,20 @@ def test_a_recipe_of_one_task_only_is_said_to_be_one(two, tmp_path):
     assert rows["NEW, argmax"][1] == "1 of 3"
     assert rows["NEW, argmax"][3:] == ("–", "–", "–", "+0.00 / –")
     assert rows["OURS, argmax"][1] == "2 of 3"
+
+
+def test_decoders_that_decide_alike_share_a_row_of_the_figure(two):
+    path = two[0]
+    path.write_text(
+        path.read_text() + path.read_text().split("\n", 1)[1].replace("argmax", "offsets"), encoding="utf-8"
+    )
+    rows = regret_rows(read_scored_runs([path]))
+    assert len(rows) == 6
+    (axis,) = regret_figure(rows).axes
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == [
+        f"{name}, argmax or offsets" for name in ("CE", "OURS", "DICE")
+    ]
+    assert "Next: OURS, argmax or offsets" in regret_says(rows)
 
 
 def test_protocols_are_kept_apart(two, tmp_path):

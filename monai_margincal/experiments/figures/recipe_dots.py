@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ def regret_figure(rows: Sequence[RegretRow]) -> Any | None:
 
     Args:
         rows: from `regret_rows`; shown are those that were run in as many tasks as the first one, and of these the first 24.
+            Decoders that decide alike in every task, as offsets do where none was kept, share a row.
 
     Returns:
         None where there is no row.
     """
-    shown = [row for row in rows if len(row.tasks) == len(rows[0].tasks)][:_ROWS] if rows else []
+    shown = _of_all_tasks(rows)[:_ROWS]
     if not shown:
         return None
     tasks = list(dict.fromkeys(task for row in rows for task in row.tasks))
@@ -76,8 +78,8 @@ def regret_says(rows: Sequence[RegretRow]) -> str:
     Args:
         rows: from `regret_rows`, at least one; those that were run in fewer tasks than the first one are left out.
     """
+    rows = _of_all_tasks(rows)
     first = rows[0]
-    rows = [row for row in rows if len(row.tasks) == len(first.tasks)]
     count = len(first.tasks)
     never, tasks = ("", "of this task") if count == 1 else ("never more than ", f"in any of the {count} tasks")
     said = f"{first_letter(first.label)} is {never}{_worst(first)} points behind the best baseline pair {tasks}."
@@ -87,6 +89,18 @@ def regret_says(rows: Sequence[RegretRow]) -> str:
     apart = next_one.low > here.high
     said += f" Next: {rows[1].label}, {_worst(rows[1])}"
     return f"{said}." if apart else f"{said}; the intervals overlap, so the order is undecided."
+
+
+def _of_all_tasks(rows: Sequence[RegretRow]) -> list[RegretRow]:
+    """Those that were run in as many tasks as the first one; the decoders of an objective that differ nowhere as one row."""
+    found: dict[tuple[str, tuple[float, ...]], RegretRow] = {}
+    for row in rows:
+        if len(row.tasks) != len(rows[0].tasks):
+            continue
+        key = row.pair[0], tuple(row.tasks[task].chosen_here.value for task in sorted(row.tasks))
+        same = found.get(key)
+        found[key] = row if same is None else replace(same, label=f"{same.label} or {row.pair[1]}")
+    return list(found.values())
 
 
 def _worst(row: RegretRow) -> str:
