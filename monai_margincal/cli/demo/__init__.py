@@ -2,7 +2,7 @@
 
 CT boxes around nodules of 190 patients travel with the package. A COPLE-Net is trained on 128 of the patients with the shipped
 bundle's own configuration, the decision between nodule and background is fitted on 22 others, and the nodules of the last 40 are
-segmented. Their IoU is computed from the saved masks. Takes two to three minutes on two CPU cores; the same seed on the same
+segmented. Their IoU is computed from the saved masks. Takes three to four minutes on two CPU cores; the same seed on the same
 machine gives the same numbers.
 
 With --bundle surgical_instrument_coplenet it learns to outline surgical tools in laryngeal endoscopy, on frames that travel with
