@@ -58,7 +58,7 @@ def chosen_recipe(
     Example:
         >>> recipe = chosen_recipe(ClassCounts([990, 10], source="raw label files"))
         >>> recipe["case"], recipe["counted"]
-        ('1 to 2 %', 'raw counts')
+        ('1 to 5 %', 'raw counts')
         >>> json.loads(recipe["bundle"])["loss"]["class_counts"]
         [990, 10]
     """

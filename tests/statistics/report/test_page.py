@@ -58,7 +58,7 @@ def test_the_page_says_which_counts_it_pastes() -> None:
     assert ", with counts after sampling" in text
     assert json.loads(_pasted(page)[1])["loss"]["class_counts"] == [800, 180, 20]
     frequent = " ".join(parse(render_report(report_data(ClassCounts([90, 10])))).text.split())
-    assert "the recipe for “2 % and more”." in frequent
+    assert "the recipe for “5 % and more”." in frequent
     assert RECIPES[-1].call in frequent
     assert ", with counts" not in frequent
 
