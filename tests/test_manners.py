@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 import monai_margincal
 
 PACKAGE = Path(monai_margincal.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
+#: what lies at the top, beside files that begin with a dot; what a run writes belongs into folders that git ignores
+TOP_LEVEL = {"monai_margincal", "bundles", "tests", "docs", "pyproject.toml", "README.md"}
+TOP_LEVEL |= {"LICENSE", "CHANGELOG.md", "CITATION.cff"}
 MOST_POSITIONAL = 4
 #: Calls that may have more, with the reason.
 ALLOWED = {
@@ -52,6 +59,13 @@ def test_no_call_has_more_than_four_positional_arguments():
         if name not in KERNELS and calls:
             places.append(f"{name}: {', '.join(calls)}")
     assert not places, "say the fifth and later arguments by name:\n" + "\n".join(places)
+
+
+@pytest.mark.skipif(not (REPOSITORY / ".git").exists(), reason="not a clone: what is tracked cannot be told")
+def test_nothing_strays_into_the_top_level():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    top = {name.split("/")[0] for name in listed.stdout.split("\0") if name}
+    assert {name for name in top if not name.startswith(".")} == TOP_LEVEL
 
 
 def test_no_module_name_exists_twice():
