@@ -6,11 +6,10 @@ import csv
 import io
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
-from ..errors import naming_files
 from .results import Summary
 from .scores import Comparison
+from .study_rows import study_rows
 
 __all__ = ["Key", "comparisons_csv", "read_comparisons"]
 
@@ -46,16 +45,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> dict[Key, dict[str, Compar
         FileNotFoundError: there is no such file.
         ValueError: the file is no comparisons.csv; the message names it.
     """
-    file = Path(path)
-    with (
-        naming_files(file, "cannot be read, expected the comparisons.csv of a study", raises=ValueError),
-        file.open(encoding="utf-8", newline="") as lines,
-    ):
-        reader = csv.DictReader(lines)
-        missing = [name for name in (*_KEYS, *_SCORES, *_COUNTS) if name not in (reader.fieldnames or [])]
-        rows = list(reader)
-    if missing:
-        raise ValueError(f"{file}: found no columns {', '.join(missing)}, expected the comparisons.csv of a study")
+    rows = study_rows(path, (*_KEYS, *_SCORES, *_COUNTS), kind="comparisons.csv")
     found: dict[Key, dict[str, Comparison]] = {}
     for number, row in enumerate(rows, start=2):
         try:
@@ -69,7 +59,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> dict[Key, dict[str, Compar
                 case_wins=float(row["case_wins"]),
             )
         except ValueError as error:
-            raise ValueError(f"{file}: line {number}: {error}, expected numbers") from None
+            raise ValueError(f"{path}: line {number}: {error}, expected numbers") from None
         key = (row["task"], row["protocol"], row["objective"], row["decoder"])
         found.setdefault(key, {})[row["reference"]] = versus
     return found

@@ -7,10 +7,9 @@ import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ..errors import naming_files
+from .study_rows import study_rows
 
 __all__ = ["Curve", "curves_csv", "history_curve", "read_curves"]
 
@@ -71,21 +70,13 @@ def read_curves(path: str | os.PathLike[str]) -> list[Curve]:
         FileNotFoundError: there is no such file.
         ValueError: the file is no curves.csv; the message names it.
     """
-    file = Path(path)
-    with (
-        naming_files(file, "cannot be read, expected the curves.csv of a study", raises=ValueError),
-        file.open(encoding="utf-8", newline="") as lines,
-    ):
-        reader = csv.DictReader(lines)
-        if list(reader.fieldnames or []) != list(_COLUMNS):
-            raise ValueError(f"{file}: found the columns {reader.fieldnames}, expected {', '.join(_COLUMNS)}")
-        found: dict[tuple[str, ...], list[dict[str, str]]] = {}
-        for row in reader:
-            found.setdefault(tuple(row[name] for name in _COLUMNS[:4]), []).append(row)
+    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in study_rows(path, _COLUMNS, kind="curves.csv"):
+        found.setdefault(tuple(row[name] for name in _COLUMNS[:4]), []).append(row)
     try:
         return [_curve(name, rows) for name, rows in found.items()]
     except ValueError as error:
-        raise ValueError(f"{file}: {error}, expected numbers") from None
+        raise ValueError(f"{path}: {error}, expected numbers") from None
 
 
 def _curve(name: tuple[str, ...], rows: Sequence[Mapping[str, str]]) -> Curve:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ..errors import naming_files
 from .comparisons import read_comparisons
 from .results import Summary
 from .study import Study
+from .study_rows import study_rows
 
 __all__ = ["read_summaries"]
+
+_NAMES = ("task", "protocol", "decoder", "objective", "seed")
+_SCORES = ("miou", "recall", "precision", "case_iou", "validation_miou")
+_COLUMNS = (*_NAMES, *_SCORES, "failed", "training_seconds", "peak_memory_mib")
 
 
 def read_summaries(study: Study, folder: str | os.PathLike[str]) -> list[Summary]:
@@ -33,11 +36,8 @@ def read_summaries(study: Study, folder: str | os.PathLike[str]) -> list[Summary
         ValueError: a file is damaged, or names a task or an objective that the study does not have.
     """
     path = Path(folder) / "results.csv"
-    with (
-        naming_files(path, "cannot be read, expected the results.csv of a study", raises=ValueError),
-        path.open(encoding="utf-8", newline="") as file,
-    ):
-        rows = list(csv.DictReader(file))
+    per_class = {f"iou_{name}": None for task in study.tasks.values() for name in task["class_names"][1:]}
+    rows = study_rows(path, (*_COLUMNS, *per_class), kind="results.csv")
     comparisons = read_comparisons(Path(folder) / "comparisons.csv")
     by_task: dict[tuple[str, str, str], dict[str, list[dict[str, str]]]] = {}
     for row in rows:

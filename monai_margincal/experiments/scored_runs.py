@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import naming_files
 from .results import Run
 from .study import Study
+from .study_rows import study_rows
 
 __all__ = ["ScoredRun", "read_scored_runs", "scored_runs"]
 
@@ -105,18 +104,7 @@ def read_scored_runs(paths: Sequence[str | os.PathLike[str]]) -> list[ScoredRun]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    with (
-        naming_files(path, "cannot be read, expected the results.csv of a study", raises=ValueError),
-        path.open(encoding="utf-8", newline="") as file,
-    ):
-        reader = csv.DictReader(file)
-        missing = [column for column in _COLUMNS if column not in (reader.fieldnames or [])]
-        rows = list(reader)
-    if missing:
-        raise ValueError(
-            f"{path}: found no columns {', '.join(missing)}, expected the results.csv of a study "
-            "(`margincal compare CONFIG --no-training` writes it anew)"
-        )
+    rows = study_rows(path, _COLUMNS, kind="results.csv")
     if not rows:
         raise ValueError(f"{path}: found no run, expected at least one")
     return rows

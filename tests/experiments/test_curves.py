@@ -38,7 +38,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n", "curves.csv: found the columns .*, expected task, protocol"),
+        ("a,b\n1,2\n", r"curves\.csv: found no columns task, protocol, .*, expected the curves\.csv of a study"),
         (curves_csv([history_curve("t", "f", "o", "0", history=HISTORY)]).replace(",10,", ",x,"), "expected numbers"),
     ],
 )  # fmt: skip

@@ -79,6 +79,15 @@ def test_a_study_with_other_objectives_is_an_error(finished, tmp_path):
         read_summaries(study, tmp_path)
 
 
+def test_results_without_a_class_are_an_error(finished, tmp_path):
+    study, output, _ = finished
+    shutil.copy(output / "comparisons.csv", tmp_path)
+    text = (output / "results.csv").read_text()
+    (tmp_path / "results.csv").write_text(text.replace(",iou_", ",dice_", 1))
+    with pytest.raises(ValueError, match=r"results\.csv: found no columns iou_\w+, expected the results\.csv"):
+        read_summaries(study, tmp_path)
+
+
 @pytest.mark.parametrize("name", ["results.csv", "comparisons.csv"])
 def test_a_missing_file_is_named(finished, tmp_path, name):
     study, output, _ = finished
