@@ -22,13 +22,16 @@ def test_only_the_time(tmp_path, capsys):
 
 @needs_shared
 def test_small_nodules_of_other_patients_are_not_lost_in_larger_planes():
-    """A network of 250 steps: whole planes of three times the side lose most of the small nodules, windows lose none."""
+    """Whole planes of three times the side lose most of the small nodules, windows at most one.
+
+    Of 400 steps, as on the page: after 250 it depended on the processor whether the network had learnt enough.
+    """
     train, test = networks.boxes(SHARED / "data")
     assert not {box.patient for box in train} & {box.patient for box in test}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        network = networks.trained("group", train, SHARED / "data", steps=250)
+        network = networks.trained("group", train, SHARED / "data", steps=400)
     finally:
         torch.set_num_threads(threads)
     planes = benchmark.presentations(benchmark.one_per_patient(test), SHARED / "data")
