@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from monai.utils import set_determinism
 
-from ..processes import own_rank, start_process_group
+from ..processes import keep_freed_memory, own_rank, start_process_group
 from ..transforms.nvimgcodec import silence_nvimgcodec
 from .command_line import flags_of, is_command_line, typed_flags
 from .error_line import errors_in_one_line
@@ -33,6 +33,8 @@ def prepare_run(
       evaluation, and ``true`` or ``false`` as text where it would be handed to a component, for which any text means true.
     * With `distributed` the processes of the launcher form a group, and only the first logs.
     * The random streams are seeded, and nothing is said of decoders that nobody has asked for.
+    * ``python -m monai.bundle`` keeps the CPU memory that it frees for its next window or step, see
+      `monai_margincal.processes.keep_freed_memory`.
 
     Args:
         device: where the run computes.
@@ -60,7 +62,10 @@ def prepare_run(
     errors_in_one_line(flags)
     parser, folder = parser_at_work(sys._getframe(1))
     flags.update(flags_of(map(str, parser[""])))
-    typed = typed_flags(sys.argv[1:]) if is_command_line() else {}
+    typed: dict[str, str | None] = {}
+    if is_command_line():
+        typed = typed_flags(sys.argv[1:])
+        keep_freed_memory()
     settle_flags(parser, typed)
     keep_literal(parser, parser[""])
     config = dict(parser[""])

@@ -86,6 +86,7 @@ def run(arguments: argparse.Namespace) -> Answer:
         require("matplotlib", extra="experiments", purpose="the report of a study")
     from ..experiments import Study, run_study, write_study_report
     from ..files import expect_writable
+    from ..processes import keep_freed_memory
 
     study = Study.from_file(arguments.config, dict(_setting(text) for text in arguments.set))
     cells = study.cells()
@@ -104,6 +105,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     errors: dict[str, str] = {}
     trained, text = 0, ""
     if not arguments.no_training:
+        keep_freed_memory()
         has_bar = sys.stderr.isatty()
 
         def on_cell(cell: Any, record: dict[str, Any], finished: int, total: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import sys
 
 import monai
 import numpy as np
@@ -99,6 +100,16 @@ def test_the_group_of_a_launcher(monkeypatch):
         assert logging.root.manager.disable < logging.INFO, "the first process logs"
     finally:
         end_process_group()
+
+
+@pytest.mark.parametrize("is_command_line", [True, False])
+def test_only_a_program_of_our_own_decides_what_becomes_of_freed_memory(monkeypatch, is_command_line):
+    module, calls = sys.modules["monai_margincal.bundle.prepare_run"], []
+    monkeypatch.setattr(module, "is_command_line", lambda: is_command_line)
+    monkeypatch.setattr(module, "keep_freed_memory", lambda: calls.append("kept"))
+    monkeypatch.setattr(sys, "argv", ["monai.bundle", "run"])
+    prepare()
+    assert calls == (["kept"] if is_command_line else [])
 
 
 def test_outside_of_a_configuration():

@@ -23,6 +23,7 @@ import warnings
 from pathlib import Path
 
 from ...extras import require
+from ...processes import keep_freed_memory
 from ..answer import Answer, add_json_argument
 from ..bundle_command import DEFAULT_BUNDLE
 
@@ -69,6 +70,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     for package in ("scipy", "tensorboard", "matplotlib"):  # checked now, not after the training
         require(package, extra="bundle", purpose="the demo")
     output = _own_folder(Path(arguments.output))
+    keep_freed_memory()
     if not arguments.verbose:
         _quiet()
     if arguments.bundle == FRAMES_BUNDLE:
