@@ -17,6 +17,7 @@ from importlib import import_module
 
 from ..errors import root_message
 from ..hints import in_flags
+from ..processes import keep_freed_memory
 from ..streams import is_standard_output
 from .answer import deliver
 from .console import Console
@@ -56,7 +57,7 @@ def build_parser() -> Parser:
         parents=[common_options()],
     )
     parser.add_argument("--version", action="version", version=f"monai-margincal {__version__}")
-    parser.set_defaults(quiet=False, verbose=False, debug=False)
+    parser.set_defaults(quiet=False, verbose=False, debug=False, runs_networks=False)
     # not the parser's own: their defaults would undo what stands before the verb
     common = common_options()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb.
 
     Args:
-        argv: the arguments of the command line; default: those of this process.
+        argv: the arguments of the command line; default: those of this process, which then is taken for the verb's own.
 
     Returns:
         the exit status.
@@ -81,16 +82,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     output, errors = Console(sys.stdout), Console(sys.stderr)
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
-            return _run(sys.argv[1:] if argv is None else argv, output, errors)
+            words = sys.argv[1:] if argv is None else argv
+            return _run(words, output, errors, owns_process=argv is None)
         finally:
             output.flush()
             errors.flush()
 
 
-def _run(argv: Sequence[str], output: Console, errors: Console) -> int:
+def _run(argv: Sequence[str], output: Console, errors: Console, *, owns_process: bool) -> int:
     started = time.monotonic()
     try:
         arguments = _parse(argv)
+        if owns_process and arguments.runs_networks:
+            keep_freed_memory()
         with _as_loud_as_asked(arguments, errors):
             status = _run_verb(arguments, output)
         if arguments.verbose:

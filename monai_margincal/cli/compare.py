@@ -27,6 +27,7 @@ from .answer import Answer, add_json_argument
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
+    parser.set_defaults(runs_networks=True)
     parser.add_argument("config", nargs="?", metavar="FILE", help="the study (YAML)")
     beginning = parser.add_argument_group("to begin with")
     beginning.add_argument("--init", metavar="FILE", help="write a commented study and stop; FILE must not exist yet")
@@ -86,7 +87,6 @@ def run(arguments: argparse.Namespace) -> Answer:
         require("matplotlib", extra="experiments", purpose="the report of a study")
     from ..experiments import Study, run_study, write_study_report
     from ..files import expect_writable
-    from ..processes import keep_freed_memory
 
     study = Study.from_file(arguments.config, dict(_setting(text) for text in arguments.set))
     cells = study.cells()
@@ -105,7 +105,6 @@ def run(arguments: argparse.Namespace) -> Answer:
     errors: dict[str, str] = {}
     trained, text = 0, ""
     if not arguments.no_training:
-        keep_freed_memory()
         has_bar = sys.stderr.isatty()
 
         def on_cell(cell: Any, record: dict[str, Any], finished: int, total: int) -> None:

@@ -27,6 +27,22 @@ def test_an_error_is_one_line_on_stderr_and_exit_1(tmp_path):
     assert "nothing.json: no such file, expected a JSON file of class counts" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("verb", "owns_process", "expected"),
+    [("compare", True, ["kept"]), ("compare", False, []), ("count", True, [])],
+    ids=["a program of its own", "called by a host", "a verb without networks"],
+)
+def test_freed_memory_is_kept_for_networks_in_a_process_of_their_own(
+    monkeypatch, tmp_path, verb, owns_process, expected
+):
+    calls = []
+    monkeypatch.setattr("monai_margincal.cli.keep_freed_memory", lambda: calls.append("kept"))
+    words = [verb, str(tmp_path / "nothing")]
+    monkeypatch.setattr(sys, "argv", ["margincal", *words])
+    assert (main() if owns_process else main(words)) == 1
+    assert calls == expected
+
+
 def test_debug_shows_the_traceback(tmp_path):
     assert "Traceback" in margincal("--debug", "margins", tmp_path / "nothing.json").stderr
 

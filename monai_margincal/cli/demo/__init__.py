@@ -23,7 +23,6 @@ import warnings
 from pathlib import Path
 
 from ...extras import require
-from ...processes import keep_freed_memory
 from ..answer import Answer, add_json_argument
 from ..bundle_command import DEFAULT_BUNDLE
 
@@ -37,6 +36,7 @@ _STEPS = {DEFAULT_BUNDLE: 1024, FRAMES_BUNDLE: 256}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
+    parser.set_defaults(runs_networks=True)
     parser.add_argument(
         "-o", "--output", metavar="DIR", default="demo_output", help="folder for counts, weights, masks and the picture"
     )
@@ -70,7 +70,6 @@ def run(arguments: argparse.Namespace) -> Answer:
     for package in ("scipy", "tensorboard", "matplotlib"):  # checked now, not after the training
         require(package, extra="bundle", purpose="the demo")
     output = _own_folder(Path(arguments.output))
-    keep_freed_memory()
     if not arguments.verbose:
         _quiet()
     if arguments.bundle == FRAMES_BUNDLE:
