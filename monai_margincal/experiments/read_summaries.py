@@ -36,7 +36,7 @@ def read_summaries(study: Study, folder: str | os.PathLike[str]) -> list[Summary
         ValueError: a file is damaged, or names a task or an objective that the study does not have.
     """
     path = Path(folder) / "results.csv"
-    per_class = {f"iou_{name}": None for task in study.tasks.values() for name in task["class_names"][1:]}
+    per_class = dict.fromkeys(f"iou_{name}" for task in study.tasks.values() for name in task["class_names"][1:])
     rows = study_rows(path, (*_COLUMNS, *per_class), kind="results.csv")
     comparisons = read_comparisons(Path(folder) / "comparisons.csv")
     by_task: dict[tuple[str, str, str], dict[str, list[dict[str, str]]]] = {}
